@@ -1,0 +1,227 @@
+"""Several runs on the same prompt, one at a time, after a warm-up, and what they add up to."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from playground import charts
+from playground.methods import fields_of, method_named
+from playground.metrics import ratio
+from playground.models import ModelPair
+from playground.params import fail, unknown
+from playground.session import Cancelled, Plan, decode, prepare, run_plan
+from playground.types import DecodeResult, Event, to_json
+
+# What the page starts with; labels are the methods' names.
+DEFAULT_COMMON: dict[str, Any] = {"max_new_tokens": 64, "temperature": 0.7, "seed": 0}
+DEFAULT_RUNS: dict[str, dict[str, Any]] = {
+    "sample": {"method": "sample"},
+    "greedy": {"method": "greedy"},
+    "beam": {"method": "beam", "num_beams": 4},
+    "speculative": {"method": "speculative", "num_draft_tokens": 4},
+    "mentored": {"method": "mentored", "num_draft_tokens": 4, "divergence_budget": 0.2},
+}
+_LAW = ("temperature", "top_k", "top_p")
+_WARM_UP_TOKENS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Finished runs on one prompt, in their order.
+
+    results: label -> DecodeResult (the median run where there were repeats).
+    seconds: label -> total seconds of every repeat. baseline: the label that speed-up refers to.
+    """
+
+    prompt: str | None
+    results: dict[str, DecodeResult]
+    seconds: dict[str, list[float]]
+    baseline: str
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat record a run: label, method, badge, speed-up with its spread, all metrics."""
+        base = self.results[self.baseline].metrics.tokens_per_s
+        return [self._row(label, result, base) for label, result in self.results.items()]
+
+    def _row(self, label: str, result: DecodeResult, base: float | None) -> dict[str, Any]:
+        metrics = dataclasses.asdict(result.metrics)
+        count, times = result.metrics.num_new_tokens, self.seconds[label]
+        speed = result.metrics.tokens_per_s
+        row = {
+            "label": label,
+            "method": result.method,
+            "badge": result.badge,
+            "finish_reason": result.finish_reason,
+            "pair": result.pair,
+            "precision": result.precision,
+            "speedup": ratio(speed, base) if speed and base else None,
+            "tokens_per_s_low": ratio(count, max(times)),
+            "tokens_per_s_high": ratio(count, min(times)),
+            "num_repeats": len(times),
+            "params": result.params,
+            "text": result.text,
+            **metrics,
+        }
+        return to_json(row)  # type: ignore[no-any-return]
+
+    def figure(self) -> Any:
+        """A Plotly figure of speed against fidelity, one mark a run."""
+        return charts.speed_fidelity(self.rows())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Strict JSON: prompt, baseline, results by label (in order) and rows."""
+        return {
+            "prompt": self.prompt,
+            "baseline": self.baseline,
+            "results": {label: result.to_dict() for label, result in self.results.items()},
+            "seconds": to_json(self.seconds),
+            "rows": self.rows(),
+        }
+
+
+def compare(
+    pair: ModelPair,
+    prompt: str | Sequence[int],
+    runs: dict[str, dict[str, Any]] | None = None,
+    repeats: int = 1,
+    **common: Any,
+) -> Comparison:
+    """Run several methods on one prompt. See `compare_stream` for the arguments."""
+    *_, (_, last) = compare_stream(pair, prompt, runs, repeats, **common)
+    assert isinstance(last, Comparison)
+    return last
+
+
+def compare_stream(
+    pair: ModelPair,
+    prompt: str | Sequence[int],
+    runs: dict[str, dict[str, Any]] | None = None,
+    repeats: int = 1,
+    *,
+    raw: bool = False,
+    cancelled: Cancelled | None = None,
+    deadline_s: float | None = None,
+    **common: Any,
+) -> Iterator[tuple[str, Event | Comparison]]:
+    """(label, event) of each run in turn; the last item is ("", Comparison).
+
+    runs: {label: {"method": ..., **params}}; None takes the page's five. A common parameter goes to
+    the methods that have it. repeats: every run is timed this often, its median reported. All runs
+    are checked, ValueError naming the bad parameter, before any model runs.
+    """
+    plans = prepare_all(pair, prompt, runs, repeats, raw=raw, **common)
+    return _compare(pair, prompt, plans, repeats, cancelled, deadline_s)
+
+
+def prepare_all(
+    pair: ModelPair,
+    prompt: str | Sequence[int],
+    runs: dict[str, dict[str, Any]] | None,
+    repeats: int,
+    *,
+    raw: bool = False,
+    **common: Any,
+) -> dict[str, Plan]:
+    """The checked request of every run, by label."""
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= 100:
+        raise fail("repeats", repeats, "a whole number from 1 to 100")
+    if runs is None:
+        runs, common = _default_runs(pair), {**DEFAULT_COMMON, **common}
+    if not isinstance(runs, dict) or not runs:
+        raise fail("runs", runs, 'at least one run: {label: {"method": ..., ...}}')
+    merged = {label: _merged(label, run, common) for label, run in runs.items()}
+    _check_common(merged, common)
+    reference = {k: common[k] for k in _LAW if k in common}
+    return {
+        label: prepare(pair, prompt, method, params, raw=raw, reference=reference)
+        for label, (method, params) in merged.items()
+    }
+
+
+def _default_runs(pair: ModelPair) -> dict[str, dict[str, Any]]:
+    """The page's runs; without a draft model, the speculative ones copy from the prompt."""
+    if pair.draft is not None:
+        return DEFAULT_RUNS
+    lookup = {"proposer": "prompt_lookup"}
+    return {k: v | lookup if "num_draft_tokens" in v else v for k, v in DEFAULT_RUNS.items()}
+
+
+def _merged(label: Any, run: Any, common: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    if not isinstance(run, dict) or "method" not in run:
+        raise fail("runs", {label: run}, 'a record such as {"method": "greedy"} for every label')
+    own = {k: v for k, v in run.items() if k != "method"}
+    known = {f.name for f in fields_of(run["method"], {**common, **own})}
+    return run["method"], {k: v for k, v in common.items() if k in known} | own
+
+
+def _check_common(merged: dict[str, tuple[str, dict[str, Any]]], common: dict[str, Any]) -> None:
+    """A common parameter that no run takes is a mistake, not a wish."""
+    taken = {key for _, params in merged.values() for key in params}
+    known = {f.name for method, params in merged.values() for f in fields_of(method, params)}
+    for key, value in common.items():
+        if key not in taken:
+            raise unknown(key, value, sorted(known), "none of these runs")
+
+
+def warm_up(pair: ModelPair, plans: dict[str, Plan]) -> None:
+    """Run every path once, a few tokens long, so that no first-time cost is timed."""
+    for plan in plans.values():
+        settings = plan.settings.flat()
+        path = (
+            plan.method,
+            settings.get("proposer"),
+            settings.get("verifier"),
+            settings.get("num_beams"),
+        )
+        if path in pair.warmed:
+            continue
+        params = {k: v for k, v in settings.items() if k in ("proposer", "verifier", "num_beams")}
+        limit = min(_WARM_UP_TOKENS, plan.settings.params.max_new_tokens)
+        decode(pair, plan.prompt_ids, plan.method, max_new_tokens=limit, seed=0, **params)
+        pair.warmed.add(path)
+
+
+def _compare(
+    pair: ModelPair,
+    prompt: str | Sequence[int],
+    plans: dict[str, Plan],
+    repeats: int,
+    cancelled: Cancelled | None,
+    deadline_s: float | None,
+) -> Iterator[tuple[str, Event | Comparison]]:
+    warm_up(pair, plans)
+    found: dict[str, list[DecodeResult]] = {label: [] for label in plans}
+    for _ in range(repeats):  # whole passes, so that a drift of the machine hits every run alike
+        for label, plan in plans.items():
+            for event in run_plan(plan, cancelled, deadline_s):
+                yield label, event
+                if event.result is not None:
+                    found[label].append(event.result)
+    yield (
+        "",
+        Comparison(
+            prompt if isinstance(prompt, str) else None,
+            {label: _median(results) for label, results in found.items()},
+            {label: [r.metrics.total_s for r in results] for label, results in found.items()},
+            _baseline(plans),
+        ),
+    )
+
+
+def _median(results: list[DecodeResult]) -> DecodeResult:
+    middle = statistics.median_low([r.metrics.total_s for r in results])
+    return next(r for r in results if r.metrics.total_s == middle)
+
+
+def _baseline(plans: dict[str, Plan]) -> str:
+    """Sampling where it is among the runs, else the first run."""
+    sampled = (
+        label
+        for label, plan in plans.items()
+        if method_named(plan.method).badge(plan.settings) == "sampled"
+    )
+    return next(sampled, next(iter(plans)))

@@ -1,0 +1,172 @@
+"""Turn a decision's tensors into the numbers of its trace. Runs with the run's clock stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from playground import text
+from playground.contracts import Decision, Run, Tested
+from playground.mentored import divergence
+from playground.models import ModelPair
+from playground.sampling import Warper
+from playground.types import Alternative, Beam, Candidate, Round, Token
+
+_NUM_ALTERNATIVES = 5
+_CHUNK = 64  # positions re-scored at once: bounds the memory of [chunk, V] logits
+
+
+class Explainer:
+    """Explains the tokens of one run. `reference` gives the law that fidelity is measured against
+    where the method draws from none of its own (greedy, beams)."""
+
+    def __init__(self, pair: ModelPair, run: Run, reference: Warper) -> None:
+        self._pair, self._run, self._reference = pair, run, reference
+        self._history = list(run.prefix)
+
+    def token(self, decision: Decision, index: int) -> Token:
+        """The trace of one committed decision; call in order."""
+        del self._history[len(self._run.prefix) + index :]
+        chosen = decision.target_probs is None
+        law = decision.target_probs
+        if law is None and decision.logits is not None:
+            law = self._reference.probs(decision.logits[None], self._history, len(self._history))[0]
+        self._history.append(decision.token_id)
+        token = Token(
+            decision.token_id,
+            source=decision.source,
+            special=self._special(decision.token_id),
+            target_prob=_at(law, decision.token_id),
+            draft_prob=_at(decision.draft_probs, decision.token_id),
+            target_logprob=_raw_logprob(decision.logits, decision.token_id),
+            logit_gap=_gap(decision.logits) if chosen or _is_one_hot(law) else None,
+            alternatives=self._alternatives(law, decision.draft_probs),
+        )
+        if decision.tested is not None:
+            return dataclasses.replace(token, **_judged(decision.tested))
+        if chosen:
+            return dataclasses.replace(token, reverse_divergence=_surprisal(law, decision.token_id))
+        return dataclasses.replace(token, reverse_divergence=0.0)
+
+    def score(self, ids: Sequence[int]) -> list[Token]:
+        """Tokens of a search's result, by teacher-forced passes of the target over `ids`."""
+        if not ids:
+            return []
+        state = self._pair.open(self._pair.target, self._run.prompt_ids)
+        logits = state.prefill(self._run.prefix)[None]
+        tokens: list[Token] = []
+        for start in range(0, len(ids), _CHUNK):
+            chunk = list(ids[start : start + _CHUNK])
+            fed = chunk[: len(ids) - 1 - start]
+            if fed:
+                rows = torch.cat((logits, state.forward(torch.tensor([fed]))[0]))
+            else:
+                rows = logits
+            for row, token_id in zip(rows, chunk, strict=False):
+                tokens.append(self.token(Decision(token_id, "beam", logits=row), len(tokens)))
+            logits = rows[-1:]
+        return tokens
+
+    def name_drafts(self, record: Round) -> Round:
+        """The round with the texts of its drafted tokens."""
+        if self._pair.tokenizer is None:
+            return record
+        return dataclasses.replace(
+            record, draft_texts=tuple(self._name(i) for i in record.draft_ids)
+        )
+
+    def name_beam(self, beam: Beam) -> Beam:
+        """The beam with its text."""
+        if self._pair.tokenizer is None:
+            return beam
+        return dataclasses.replace(
+            beam, text=text.full_text(self._pair.tokenizer, list(beam.token_ids))
+        )
+
+    def name_candidates(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+        """The candidates with the text of their last token."""
+        if self._pair.tokenizer is None:
+            return tuple(candidates)
+        return tuple(dataclasses.replace(c, text=self._name(c.token_id)) for c in candidates)
+
+    def _special(self, token_id: int) -> str | None:
+        tokenizer = self._pair.tokenizer
+        return text.special_name(tokenizer, token_id) if tokenizer is not None else None
+
+    def _name(self, token_id: int) -> str:
+        return self._special(token_id) or text.full_text(self._pair.tokenizer, [token_id])
+
+    def _alternatives(
+        self, law: Tensor | None, draft_law: Tensor | None
+    ) -> tuple[Alternative, ...]:
+        if law is None:
+            return ()
+        ids = _largest(law)
+        if draft_law is not None:
+            ids += [i for i in _largest(draft_law) if i not in ids]
+        named: Any = self._name if self._pair.tokenizer is not None else lambda i: None
+        return tuple(Alternative(i, named(i), _at(law, i), _at(draft_law, i)) for i in ids)
+
+
+def _largest(law: Tensor) -> list[int]:
+    values, index = law.topk(min(_NUM_ALTERNATIVES, len(law)))
+    pairs = zip(values.tolist(), index.tolist(), strict=True)
+    return [i for value, i in pairs if value > 0]
+
+
+def _at(law: Tensor | None, token_id: int) -> float | None:
+    return None if law is None else float(law[token_id])
+
+
+def _raw_logprob(logits: Tensor | None, token_id: int) -> float | None:
+    if logits is None:
+        return None
+    row = logits.double() if logits.dtype == torch.float64 else logits.float()
+    return float(row[token_id] - row.logsumexp(0))
+
+
+def _gap(logits: Tensor | None) -> float | None:
+    if logits is None or len(logits) < 2:
+        return None
+    first, second = logits.float().topk(2).values.tolist()
+    return first - second
+
+
+def _is_one_hot(law: Tensor | None) -> bool:
+    return law is not None and float(law.max()) == 1.0
+
+
+def _surprisal(law: Tensor | None, token_id: int) -> float | None:
+    return None if law is None else -float(law[token_id].double().log())
+
+
+def _judged(tested: Tested) -> dict[str, Any]:
+    """What verification says of its position: acceptance and the divergence really spent."""
+    rule = tested.verifier
+    assert rule is not None
+    found: dict[str, Any] = {
+        "accept_prob": tested.accept_prob,
+        "exact_accept_prob": tested.exact_accept_prob,
+        "u": tested.u,
+        "drafted_id": tested.token_id,
+    }
+    kind = getattr(getattr(rule, "params", None), "divergence", None)
+    if rule.lossless:
+        found["accept_prob"] = (
+            tested.accept_prob if tested.accept_prob is not None else tested.exact_accept_prob
+        )
+        found |= {"divergence": 0.0, "reverse_divergence": 0.0}
+        return found | ({"budget_divergence": 0.0} if kind else {})
+    target, draft = tested.target_probs.double(), tested.draft_probs.double()
+    if tested.accept_prob is None:
+        found["accept_prob"] = float(rule.plan(target, draft)[0][tested.token_id])  # type: ignore[attr-defined]
+    law = rule.output_law(target, draft)
+    found["divergence"] = divergence(target, law, "kl")
+    found["reverse_divergence"] = divergence(target, law, "reverse_kl")
+    if kind:
+        found["budget_divergence"] = divergence(target, law, kind)
+    return found

@@ -1,0 +1,325 @@
+"""Load a pair: weights, tokenizer, device, precision; and check that it can serve.
+
+A pair is refused, with the reason, when its tokenizers differ in contents, or when a cache cannot
+forget tokens that were rejected. Only safetensors and the embedded GGUF are read: no pickles and
+no code from a repository.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+)
+
+from playground import cache, text
+from playground.catalog import PAIRS, folder_of
+from playground.contracts import KVState
+from playground.gguf_weights import read_llama
+from playground.params import fail, lookup
+from playground.sampling import Constraints
+from playground.types import PairSpec
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+class ModelPair:
+    """A target, an optional draft over the same vocabulary, and their tokenizer.
+
+    target, draft: any transformers causal or encoder-decoder models in memory (or modules that map
+    ids [W, n] to logits [W, n, V], which run without a cache). tokenizer: None where only ids go
+    in. draft_tokenizer: compared with `tokenizer` where given.
+    Raises ValueError when the two cannot work together or a cache cannot roll back.
+    """
+
+    def __init__(
+        self,
+        target: nn.Module,
+        draft: nn.Module | None = None,
+        tokenizer: Any = None,
+        *,
+        draft_tokenizer: Any = None,
+        name: str | None = None,
+    ) -> None:
+        self.target, self.draft, self.tokenizer = target.eval(), draft, tokenizer
+        self.name = name
+        self.warmed: set[Any] = set()  # paths that ran once, see compare.warm_up
+        self.lock = threading.RLock()
+        self.device = next((p.device for p in target.parameters()), torch.device("cpu"))
+        if draft is not None:
+            self.draft = draft.eval().to(self.device)
+        self.is_encoder_decoder = cache.is_encoder_decoder(target)
+        self._check(draft_tokenizer)
+        self.vocab_size = self._vocab_size()
+
+    @property
+    def precision(self) -> str:
+        """What the target's weights are stored in: "fp32", "bf16", ..."""
+        dtype = next((p.dtype for p in self.target.parameters()), torch.float32)
+        names = {v: k for k, v in PRECISIONS.items()}
+        return names.get(dtype, str(dtype).removeprefix("torch."))
+
+    def open(self, model: nn.Module | None, prompt_ids: Sequence[int]) -> KVState:
+        """A fresh KVState of target or draft; an encoder-decoder reads prompt_ids now, once."""
+        assert model is not None
+        return cache.open_state(model, prompt_ids if self.is_encoder_decoder else None)
+
+    def prefix(self, prompt_ids: Sequence[int]) -> list[int]:
+        """What the decoder starts from: the prompt, or the decoder's start token."""
+        if not self.is_encoder_decoder:
+            return list(prompt_ids)
+        for owner in (getattr(self.target, "generation_config", None), self.target.config):
+            for key in ("decoder_start_token_id", "bos_token_id"):
+                start = getattr(owner, key, None)
+                if start is not None:
+                    return [int(start)]
+        raise ValueError("pair: the target names no decoder start token")
+
+    def encode(self, prompt: str | Sequence[int], raw: bool = False) -> list[int]:
+        """Prompt ids. A string goes through the chat template where the tokenizer has one and
+        `raw` is False; ids are used exactly as given. Raises ValueError naming `prompt`."""
+        if isinstance(prompt, str):
+            if self.tokenizer is None:
+                raise fail("prompt", prompt, "a list of token ids: this pair has no tokenizer")
+            return text.encode_prompt(self.tokenizer, prompt, raw=raw)
+        ids = list(prompt)
+        known = f"token ids from 0 to {self.vocab_size - 1}"
+        if not ids:
+            raise fail("prompt", prompt, f"at least one token id ({known})")
+        for i in ids:
+            if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < self.vocab_size:
+                raise fail("prompt", i, known)
+        return ids
+
+    def eos_ids(self) -> frozenset[int]:
+        """The model's own end tokens."""
+        for owner in (
+            getattr(self.target, "generation_config", None),
+            self._config,
+            self.tokenizer,
+        ):
+            eos = getattr(owner, "eos_token_id", None)
+            if eos is not None:
+                return frozenset([eos] if isinstance(eos, int) else [int(e) for e in eos])
+        return frozenset()
+
+    def constraints(self) -> Constraints:
+        """Forced and banned tokens of the target's generation config (Marian, BART, ...)."""
+        config = getattr(self.target, "generation_config", None)
+        bad = [w[0] for w in getattr(config, "bad_words_ids", None) or [] if len(w) == 1]
+        forced_last = getattr(config, "forced_eos_token_id", None)
+        if isinstance(forced_last, (list, tuple)):
+            forced_last = forced_last[0]
+        return Constraints(
+            banned=(*bad, *(getattr(config, "suppress_tokens", None) or ())),
+            banned_first=tuple(getattr(config, "begin_suppress_tokens", None) or ()),
+            forced_first=getattr(config, "forced_bos_token_id", None),
+            forced_last=forced_last,
+        )
+
+    def check_length(self, prompt_ids: Sequence[int], max_new_tokens: int) -> None:
+        """Raise ValueError when prompt or output cannot fit into either model's context."""
+        for role, model in (("target", self.target), ("draft", self.draft)):
+            window = _context_window(model)
+            if window is None:
+                continue
+            if len(prompt_ids) > window:
+                raise fail(
+                    "prompt", f"{len(prompt_ids)} tokens", f"at most {window}: the {role}'s context"
+                )
+            used = len(self.prefix(prompt_ids)) + max_new_tokens
+            if used > window:
+                room = window - len(self.prefix(prompt_ids))
+                raise fail(
+                    "max_new_tokens",
+                    max_new_tokens,
+                    f"at most {room}: the {role}'s context holds {window} tokens and the prompt takes "
+                    f"{len(prompt_ids)}",
+                )
+
+    @property
+    def _config(self) -> Any:
+        return getattr(self.target, "config", None)
+
+    def _check(self, draft_tokenizer: Any) -> None:
+        for role, model in (("target", self.target), ("draft", self.draft)):
+            reason = cache.refuse_reason(model) if model is not None else None
+            if reason:
+                raise ValueError(f"{role}: {reason}.")
+        if self.draft is None:
+            return
+        if cache.is_encoder_decoder(self.draft) != self.is_encoder_decoder:
+            raise ValueError("draft: one model is an encoder-decoder and the other is not.")
+        if draft_tokenizer is not None and self.tokenizer is not None:
+            reason = text.vocabulary_mismatch(self.tokenizer, draft_tokenizer)
+            if reason:
+                raise ValueError(f"draft: its tokenizer differs from the target's: {reason}")
+
+    @torch.inference_mode()
+    def _vocab_size(self) -> int:
+        """Width of the target's logits, which its config may not tell (padded heads)."""
+        head = (
+            self.target.get_output_embeddings()
+            if hasattr(self.target, "get_output_embeddings")
+            else None
+        )
+        if head is not None and getattr(head, "weight", None) is not None:
+            return int(head.weight.shape[0])
+        state = self.open(self.target, [0])
+        return int(state.prefill([0]).shape[-1])
+
+
+def _context_window(model: nn.Module | None) -> int | None:
+    """Most positions a model has; None where there is no limit (relative positions)."""
+    config = getattr(model, "config", None)
+    if config is None:
+        return None
+    if hasattr(config, "get_text_config"):
+        config = config.get_text_config()
+    if getattr(config, "model_type", "") in ("t5", "mt5", "umt5", "longt5"):
+        return None
+    for key in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"):
+        window = getattr(config, key, None)
+        if isinstance(window, int) and window > 0:
+            return window
+    return None
+
+
+def load_pair(
+    pair: str | PairSpec,
+    device: str | None = None,
+    precision: str | None = None,
+    *,
+    draft: str | None = None,
+) -> ModelPair:
+    """Load a pair by its catalogue name, a PairSpec, or a local folder or Hub id of the target.
+
+    device: a torch device; None takes CUDA where there is one. precision: "fp32", "bf16", or None
+    for the faster one here. draft: folder or Hub id of the draft for a target that is not in the
+    catalogue. Raises ValueError naming the bad argument; nothing is loaded then.
+    """
+    spec = _resolve(pair, draft)
+    where = _device(device)
+    dtype = _dtype(precision, where)
+    tokenizer = _load_tokenizer(spec.target)
+    target = _load_model(spec.target, dtype)
+    drafter, draft_tokenizer = None, None
+    if spec.draft:
+        folder = folder_of(spec.draft)
+        shares = folder is not None and not (folder / "tokenizer.json").exists()
+        draft_tokenizer = None if shares else _load_tokenizer(spec.draft)
+        drafter = _load_model(spec.draft, dtype, shared=target if shares else None)
+    return ModelPair(
+        target.to(where),
+        drafter,
+        tokenizer,
+        draft_tokenizer=draft_tokenizer,
+        name=spec.name,
+    )
+
+
+def _resolve(pair: str | PairSpec, draft: str | None) -> PairSpec:
+    if isinstance(pair, PairSpec):
+        return pair
+    if isinstance(pair, str) and pair not in PAIRS and (draft or folder_of(pair)):
+        return PairSpec(name=pair, target=pair, draft=draft, title=pair)
+    return lookup(PAIRS, pair, "pair")  # type: ignore[no-any-return]
+
+
+def _device(device: str | None) -> torch.device:
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        raise fail("device", device, "a torch device such as 'cpu' or 'cuda'") from error
+
+
+def _dtype(precision: str | None, device: torch.device) -> torch.dtype:
+    if precision is not None:
+        return lookup(PRECISIONS, precision, "precision")  # type: ignore[no-any-return]
+    fast = device.type == "cuda" or getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
+    return torch.bfloat16 if fast else torch.float32
+
+
+def _load_tokenizer(source: str) -> Any:
+    return AutoTokenizer.from_pretrained(str(folder_of(source) or source))
+
+
+def _load_model(source: str, dtype: torch.dtype, shared: nn.Module | None = None) -> nn.Module:
+    """The model of a folder or Hub id. `shared`: whose embeddings a draft without its own uses."""
+    folder = folder_of(source)
+    if folder is not None:
+        weights = next(iter(sorted(folder.glob("*.gguf"))), None)
+        if weights is not None:
+            return _load_gguf(folder, weights, dtype)
+        if shared is not None:
+            return _load_sharing(folder, dtype, shared)
+    config = AutoConfig.from_pretrained(str(folder or source))
+    auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    return auto.from_pretrained(str(folder or source), dtype=dtype, use_safetensors=True)  # type: ignore[no-any-return]
+
+
+def _empty_model(folder: Path, dtype: torch.dtype) -> nn.Module:
+    config = AutoConfig.from_pretrained(str(folder))
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(config, dtype=dtype)  # type: ignore[no-any-return]
+
+
+def _fill(model: nn.Module, weights: dict[str, torch.Tensor]) -> nn.Module:
+    """Give a model built on the meta device its weights; buffers are computed anew."""
+    missing, unexpected = model.load_state_dict(weights, strict=False, assign=True)
+    absent = [name for name in missing if name != "lm_head.weight"]
+    if absent or unexpected:
+        raise ValueError(f"weights: missing {absent[:3]}, unexpected {unexpected[:3]}")
+    model.tie_weights()  # type: ignore[operator]
+    rotary = model.model.rotary_emb  # type: ignore[union-attr]
+    model.model.rotary_emb = type(rotary)(config=model.config)  # type: ignore[union-attr, operator]
+    return model
+
+
+def _load_gguf(folder: Path, weights: Path, dtype: torch.dtype) -> nn.Module:
+    """The embedded GGUF, converted once and kept in the user's cache folder."""
+    return _fill(_empty_model(folder, dtype), _converted(weights, dtype))
+
+
+def _converted(weights: Path, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    stamp = f"{weights.stat().st_size}-{str(dtype).removeprefix('torch.')}"
+    kept = _cache_folder() / f"{weights.stem}-{stamp}.safetensors"
+    if kept.exists():
+        with safe_open(kept, "pt") as file:
+            return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    tensors = {key: value.to(dtype) for key, value in read_llama(weights).items()}
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        partial = kept.with_suffix(f".{os.getpid()}.partial")
+        save_file(tensors, partial)
+        partial.replace(kept)  # a reader never sees half a file
+    except OSError:
+        pass  # a read-only or full disk only costs the next start its head start
+    return tensors
+
+
+def _cache_folder() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "decoding-playground"
+
+
+def _load_sharing(folder: Path, dtype: torch.dtype, shared: nn.Module) -> nn.Module:
+    """A draft that ships only its layers and reads and writes through the target's embeddings."""
+    with safe_open(folder / "model.safetensors", "pt") as file:
+        weights = {key: file.get_tensor(key).to(dtype) for key in file.keys()}  # noqa: SIM118
+    weights["model.embed_tokens.weight"] = shared.get_input_embeddings().weight  # type: ignore[operator, union-attr]
+    return _fill(_empty_model(folder, dtype), weights)

@@ -1,0 +1,283 @@
+"""Logits -> probabilities -> token: all warping, once, in one order, for target and draft alike.
+
+The order, that of transformers' `generate`: repetition penalty, n-gram block, minimum length,
+forced and banned tokens, temperature, top-k, top-p. Temperature 0 is the one-hot law of the
+largest logit. Draw, acceptance ratio and residual all use the result; nothing is warped twice.
+
+Search methods warp log-probabilities instead of logits, as transformers does: a repetition penalty
+therefore acts on log-probabilities there, and does not shift with a constant added to the logits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from playground.params import param
+
+MIN_TEMPERATURE = 1e-6  # below this the law is one-hot in single precision anyway
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Settings that every method has: length, end of sequence, repetition, seed."""
+
+    max_new_tokens: int = param(
+        64, "Most new tokens a run may produce.", label="Tokens", min=1, max=1_000_000, step=1
+    )
+    min_new_tokens: int = param(
+        0, "No end token before this many new tokens.", label="Minimum tokens", min=0, max=1_000_000
+    )
+    repetition_penalty: float = param(
+        1.0,
+        "Above 1 makes tokens that already occurred (prompt included) less likely; 1 is off.",
+        label="Repetition penalty",
+        min=0.1,
+        max=10.0,
+        step=0.05,
+    )
+    no_repeat_ngram_size: int = param(
+        0, "No n-gram of this size occurs twice; 0 is off.", label="No-repeat n-gram", min=0, max=20
+    )
+    eos_token_id: int | list[int] | None = param(
+        None,
+        "End token: an id, a list, or [] for none. Default: the model's own.",
+        label="End token",
+    )
+    stop: str | list[str] | None = param(
+        None, "Text at which a run ends; it is cut before the match.", label="Stop"
+    )
+    seed: int | None = param(
+        None,
+        "Same seed and settings, same output. None picks a fresh one.",
+        label="Seed",
+        min=0,
+        max=2**63 - 1,
+        step=1,
+        kind="int",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling(Limits):
+    """Limits plus the settings that shape the law a token is drawn from."""
+
+    temperature: float = param(
+        1.0,
+        "Divides the logits: below 1 sharper, above 1 flatter; 0 always takes the most probable.",
+        label="Temperature",
+        min=0.0,
+        max=10.0,
+        step=0.05,
+    )
+    top_k: int = param(
+        0, "Keep only the k most probable tokens; 0 is off.", label="Top-k", min=0, max=1_000_000
+    )
+    top_p: float = param(
+        1.0,
+        "Keep the smallest set of tokens whose probability reaches this; 1 is off.",
+        label="Top-p",
+        min=0.0,
+        max=1.0,
+        step=0.01,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """Token rules that a model's own generation config asks for (encoder-decoders mostly)."""
+
+    banned: tuple[int, ...] = ()
+    banned_first: tuple[int, ...] = ()
+    forced_first: int | None = None
+    forced_last: int | None = None
+
+
+class Draws:
+    """The only source of randomness of a run: uniform numbers and categorical draws.
+
+    The generator lives on the CPU, so that a seed means the same on every device.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def uniform(self) -> float:
+        """A number in [0, 1)."""
+        return torch.rand((), generator=self._generator, dtype=torch.float64).item()
+
+    def categorical(self, probs: Tensor) -> int:
+        """An index drawn from probs [V], by inverting the cumulative sum. Never one of mass 0."""
+        return invert_cdf(probs, self.uniform())
+
+
+def invert_cdf(probs: Tensor, u: float) -> int:
+    """The index at which the cumulative sum of probs [V] first exceeds u times the total."""
+    cdf = probs.cumsum(0, dtype=torch.float64)
+    total = cdf[-1]
+    index = int(torch.searchsorted(cdf, u * total, right=True))
+    if index < len(probs) and probs[index] > 0:
+        return index
+    # Rounding put u at the very end: take the last token that has any mass.
+    return int(probs.nonzero()[-1])
+
+
+class Warper:
+    """Turns rows of raw logits into the laws that a run draws from. Pure: it holds settings only.
+
+    prefix_length: how many ids of every history are prompt (or decoder start), not new.
+    """
+
+    def __init__(
+        self,
+        settings: Limits,
+        constraints: Constraints,
+        eos_ids: frozenset[int],
+        prefix_length: int,
+        max_new_tokens: int,
+    ) -> None:
+        self._settings = settings
+        self._temperature: float = getattr(settings, "temperature", 1.0)
+        self._top_k: int = getattr(settings, "top_k", 0)
+        self._top_p: float = getattr(settings, "top_p", 1.0)
+        self._constraints = constraints
+        self._eos_ids = sorted(eos_ids)
+        self._prefix_length = prefix_length
+        self._max_new_tokens = max_new_tokens
+        self.needs_history = bool(
+            settings.repetition_penalty != 1.0
+            or settings.no_repeat_ngram_size
+            or settings.min_new_tokens
+            or constraints != Constraints()
+        )
+
+    def probs(self, logits: Tensor, history: Sequence[int], start: int) -> Tensor:
+        """Laws [k, V] for rows logits [k, V]; row i follows history[: start + i].
+
+        A row in which everything is banned comes back all zero (see `is_exhausted`).
+        """
+        return self.law(self.process(logits, history, start))
+
+    def process(self, scores: Tensor, history: Sequence[int], start: int) -> Tensor:
+        """Penalties, bans and forced tokens on rows [k, V] of logits or log-probabilities."""
+        scores = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+        if not self.needs_history:
+            return scores
+        rows = [
+            self._process_row(row, list(history[: start + i]))
+            for i, row in enumerate(scores.unbind(0))
+        ]
+        return torch.stack(rows)
+
+    def law(self, logits: Tensor) -> Tensor:
+        """Temperature, top-k, top-p and softmax over rows [k, V] of processed logits."""
+        if self._temperature < MIN_TEMPERATURE:
+            index = logits.argmax(-1, keepdim=True)
+            one_hot = torch.zeros_like(logits).scatter_(-1, index, 1.0)
+            return one_hot * (logits.gather(-1, index) > float("-inf"))
+        if self._temperature != 1.0:
+            # Subtracting the maximum first keeps tiny temperatures from overflowing.
+            logits = (logits - logits.amax(-1, keepdim=True)) / self._temperature
+        if 0 < self._top_k < logits.shape[-1]:
+            smallest = logits.topk(self._top_k).values[..., -1:]
+            logits = logits.masked_fill(logits < smallest, float("-inf"))
+        probs = logits.softmax(-1)
+        if self.needs_history:
+            probs = probs.nan_to_num(0.0)  # softmax of a row in which everything is banned
+        return probs if self._top_p >= 1.0 else _nucleus(probs, self._top_p)
+
+    def is_exhausted(self, probs: Tensor) -> bool:
+        """Whether the law probs [V] has no mass at all: every token is banned."""
+        return self.needs_history and not bool(probs.any())
+
+    def _process_row(self, row: Tensor, history: list[int]) -> Tensor:
+        settings, num_new = self._settings, len(history) - self._prefix_length
+        row = row.clone()
+        if settings.repetition_penalty != 1.0 and history:
+            seen = torch.tensor(sorted({t for t in history if t < len(row)}), device=row.device)
+            old = row[seen]
+            # Sign-aware (CTRL, Keskar et al. 2019, as corrected in practice): always less likely.
+            penalty = settings.repetition_penalty
+            row[seen] = torch.where(old < 0, old * penalty, old / penalty)
+        banned = self._banned(history, num_new)
+        if banned:
+            row[[t for t in banned if t < len(row)]] = float("-inf")
+        forced = self._forced(num_new)
+        if forced is not None and forced < len(row):
+            row = torch.full_like(row, float("-inf"))
+            row[forced] = 0.0
+        return row
+
+    def _banned(self, history: list[int], num_new: int) -> set[int]:
+        banned = set(self._constraints.banned)
+        if num_new == 0:
+            banned |= set(self._constraints.banned_first)
+        if num_new < self._settings.min_new_tokens:
+            banned |= set(self._eos_ids)
+        if self._settings.no_repeat_ngram_size:
+            banned |= repeated_ngram_ends(history, self._settings.no_repeat_ngram_size)
+        return banned
+
+    def _forced(self, num_new: int) -> int | None:
+        if num_new == 0 and self._constraints.forced_first is not None:
+            return self._constraints.forced_first
+        if num_new == self._max_new_tokens - 1:
+            return self._constraints.forced_last
+        return None
+
+
+def repeated_ngram_ends(history: Sequence[int], n: int) -> set[int]:
+    """Tokens that would complete an n-gram which `history` already holds."""
+    head = tuple(history[len(history) - n + 1 :]) if n > 1 else ()
+    if len(head) < n - 1:
+        return set()
+    return {
+        history[i + n - 1]
+        for i in range(len(history) - n + 1)
+        if tuple(history[i : i + n - 1]) == head
+    }
+
+
+def _nucleus(probs: Tensor, top_p: float) -> Tensor:
+    """Keep, per row of probs [k, V], the fewest largest entries whose mass reaches top_p (≥ 1)."""
+    size = probs.shape[-1]
+    count = min(size, 512)  # a sort of the whole vocabulary is rarely needed
+    while True:
+        values, index = probs.topk(count)
+        cumulative = values.cumsum(-1)
+        if count == size or bool((cumulative[..., -1] >= top_p).all()):
+            break
+        count = min(size, count * 8)
+    keep = (cumulative - values) < top_p
+    keep[..., 0] = True
+    kept = torch.zeros_like(probs).scatter_(-1, index, values * keep)
+    total = kept.sum(-1, keepdim=True)
+    return torch.where(total > 0, kept / total, kept)
+
+
+class Clock:
+    """Where a run's time and passes go. Seconds are measured with the device synchronised."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._cuda = device if device.type == "cuda" else None
+        self.seconds = {"target": 0.0, "draft": 0.0}
+        self.passes = {"target": 0, "draft": 0}
+
+    def now(self) -> float:
+        """Seconds, after all work given to the device is done."""
+        if self._cuda is not None:
+            torch.cuda.synchronize(self._cuda)
+        return time.perf_counter()
+
+    @contextmanager
+    def time(self, model: str, passes: int = 1) -> Iterator[None]:
+        """Charge the block's time, and `passes` forward passes, to "target" or "draft"."""
+        start = self.now()
+        yield
+        self.seconds[model] += self.now() - start
+        self.passes[model] += passes

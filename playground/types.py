@@ -1,0 +1,257 @@
+"""What crosses rooms: plain dataclasses, standard library only.
+
+A run is described by a `DecodeResult`; while it runs it is described by events, the last of which
+carries the result. Everything here turns into strict JSON with `to_json`: no NaN, no Infinity.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Source = Literal["prefill", "sampled", "accepted", "residual", "bonus", "beam"]
+FinishReason = Literal["eos", "length", "stop", "cancelled", "deadline"]
+Badge = Literal["lossless", "lossy", "search", "sampled"]
+
+
+def to_json(value: Any) -> Any:
+    """`value` as strict JSON types; a number that JSON cannot hold (NaN, ±Infinity) becomes None."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(k): to_json(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_json(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (str, int)):
+        return value
+    raise TypeError(f"{type(value).__name__} does not cross rooms")
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One candidate for a position, with its probability under the target's and the draft's law."""
+
+    token_id: int
+    text: str | None
+    target_prob: float | None
+    draft_prob: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One new token and why it is there.
+
+    text: its piece of the output ("" for a special token); pieces joined equal the full text.
+    special: the name of a special token, which is part of the trace but not of the text.
+    source: where it came from; "prefill" is drawn from the prompt's own pass.
+    target_prob, draft_prob: probability of this token under each model's law after warping.
+    accept_prob, exact_accept_prob: probability with which the rule, and the exact rule, accept
+        the drafted token at this position; None where nothing was tested.
+    u: the uniform draw that was compared with accept_prob.
+    drafted_id: the draft's token that was tested here (differs from token_id on a correction).
+    divergence: KL(target‖output law) spent at this position, nats.
+    reverse_divergence: KL(output law‖target), nats; for a deterministic pick −ln target_prob.
+    budget_divergence: the divergence that the rule's own budget counts, where it has one.
+    logit_gap: distance of the two largest target logits at temperature 0: a tiny gap explains
+        a token that flips between precisions.
+    """
+
+    token_id: int
+    text: str | None = None
+    source: Source = "sampled"
+    special: str | None = None
+    target_prob: float | None = None
+    draft_prob: float | None = None
+    accept_prob: float | None = None
+    exact_accept_prob: float | None = None
+    u: float | None = None
+    drafted_id: int | None = None
+    divergence: float | None = None
+    reverse_divergence: float | None = None
+    budget_divergence: float | None = None
+    target_logprob: float | None = None
+    logit_gap: float | None = None
+    alternatives: tuple[Alternative, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round of propose, score, verify, commit, roll back. Seconds are device-synchronised."""
+
+    draft_ids: tuple[int, ...]
+    num_tested: int
+    num_accepted: int
+    draft_s: float
+    target_s: float
+    draft_texts: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Beam:
+    """One hypothesis of a search. score = sum_logprob after length normalisation."""
+
+    token_ids: tuple[int, ...]
+    score: float
+    sum_logprob: float
+    length: int
+    finished: bool
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One expansion in a search step.
+
+    parent: row of the beam it grew from; token_id: what was appended.
+    kept: it lives on as row `row` of the next step; finished: it ended and was collected.
+    """
+
+    parent: int
+    token_id: int
+    sum_logprob: float
+    score: float
+    kept: bool
+    finished: bool
+    row: int | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Numbers of one run; a value that does not exist is None. Definitions: `playground.metrics`."""
+
+    num_new_tokens: int
+    total_s: float
+    ttft_s: float | None = None
+    tokens_per_s: float | None = None
+    ms_per_token: float | None = None
+    num_target_passes: int = 0
+    num_draft_passes: int = 0
+    num_drafted: int = 0
+    num_tested: int = 0
+    num_accepted: int = 0
+    acceptance_rate: float | None = None
+    tested_acceptance_rate: float | None = None
+    accepted_per_position: tuple[float, ...] | None = None
+    drafted_per_round: float | None = None
+    tokens_per_round: float | None = None
+    tokens_per_target_pass: float | None = None
+    draft_s: float | None = None
+    target_s: float | None = None
+    other_s: float | None = None
+    draft_cost: float | None = None
+    predicted_speedup: float | None = None
+    predicted_speedup_cheap_draft: float | None = None
+    kv_bytes: int | None = None
+    kv_bytes_naive: int | None = None
+    target_logprob: float | None = None
+    perplexity: float | None = None
+    mean_divergence: float | None = None
+    max_divergence: float | None = None
+    mean_budget_divergence: float | None = None
+    max_budget_divergence: float | None = None
+    mean_reverse_divergence: float | None = None
+    fidelity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeResult:
+    """One finished run. token_ids are the new ids, the end token included when produced.
+
+    proven: for exact search, whether the result is certainly the model's best sequence.
+    """
+
+    method: str
+    params: dict[str, Any]
+    prompt_ids: tuple[int, ...]
+    token_ids: tuple[int, ...]
+    text: str | None
+    finish_reason: FinishReason
+    tokens: tuple[Token, ...]
+    rounds: tuple[Round, ...]
+    beams: tuple[Beam, ...]
+    metrics: Metrics
+    badge: Badge = "sampled"
+    pair: str | None = None
+    precision: str | None = None
+    device: str | None = None
+    notes: tuple[str, ...] = ()
+    proven: bool | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as strict JSON types."""
+        return to_json(self)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class TokensEvent:
+    """New tokens. `text` is the whole text so far that is certain to stay."""
+
+    tokens: tuple[Token, ...]
+    text: str | None
+    elapsed_s: float
+    num_new_tokens: int
+    round: Round | None = None
+    kind: Literal["tokens"] = "tokens"
+    result: None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BeamEvent:
+    """One search step: every candidate looked at, and the best text so far, which may change."""
+
+    step: int
+    candidates: tuple[Candidate, ...]
+    best: Beam
+    text: str | None
+    elapsed_s: float
+    num_new_tokens: int
+    num_finished: int = 0
+    bound: float | None = None
+    kind: Literal["beam"] = "beam"
+    result: None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultEvent:
+    """The last event of a run."""
+
+    result: DecodeResult
+    text: str | None = None
+    elapsed_s: float = 0.0
+    num_new_tokens: int = 0
+    kind: Literal["result"] = "result"
+
+
+Event = TokensEvent | BeamEvent | ResultEvent
+
+
+@dataclass(frozen=True, slots=True)
+class PairSpec:
+    """A target with a draft that the catalogue knows.
+
+    target, draft: a folder under assets/models, a local folder, or a Hub repository id.
+    embedded: shipped with the project, needs no network.
+    """
+
+    name: str
+    target: str
+    draft: str | None
+    title: str
+    embedded: bool = False
+    chat: bool = False
+    license: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """One run of a comparison: a label, a method and its parameters."""
+
+    label: str
+    method: str
+    params: dict[str, Any] = field(default_factory=dict)
