@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from transformers import PreTrainedModel
 from transformers.cache_utils import (
     Cache,
     CacheLayerMixin,
@@ -24,6 +25,8 @@ from transformers.cache_utils import (
 from transformers.modeling_outputs import BaseModelOutput
 
 from playground.contracts import KVState
+
+Model = Any  # a transformers model, or any module that maps ids to logits
 
 _BLOCK = 64  # a single sequence's buffers grow by this many tokens
 
@@ -38,9 +41,9 @@ class SharedPromptLayer(CacheLayerMixin):
     is_croppable = True
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._shared: tuple[Tensor, Tensor] | None = None
-        self._own: tuple[Tensor, Tensor] | None = None
+        super().__init__(**kwargs)  # type: ignore[no-untyped-call]
+        self._shared: tuple[Tensor, ...] | None = None
+        self._own: tuple[Tensor, ...] | None = None
         self._width, self._own_length = 1, 0
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
@@ -81,15 +84,15 @@ class SharedPromptLayer(CacheLayerMixin):
         """Keep the first `length` tokens. The shared prefix never shrinks."""
         self._own_length = max(0, length - self._prefix_length)
         if self._shared is not None and self._own is not None:
-            self._own = tuple(x[:, :, : self._own_length] for x in self._own)  # type: ignore[assignment]
+            self._own = tuple(x[:, :, : self._own_length] for x in self._own)
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
         """Row i continues row beam_idx[i]. The first call turns what is stored into the prefix."""
         if self._shared is None and self._own is not None:
-            self._shared = tuple(x[:, :, : self._own_length].clone() for x in self._own)  # type: ignore[assignment]
+            self._shared = tuple(x[:, :, : self._own_length].clone() for x in self._own)
             self._own, self._own_length = None, 0
         elif self._own is not None:
-            self._own = tuple(x.index_select(0, beam_idx) for x in self._own)  # type: ignore[assignment]
+            self._own = tuple(x.index_select(0, beam_idx) for x in self._own)
         self._width = len(beam_idx)
 
     @property
@@ -116,16 +119,40 @@ class SharedPromptLayer(CacheLayerMixin):
         return self.num_bytes() + shared * (self._width - 1)
 
 
-class TransformersState:
+class LayeredState:
+    """What every KVState made of `SharedPromptLayer`s (`layers`) does alike."""
+
+    def __init__(self, layers: list[Any]) -> None:
+        self.length = 0
+        self.layers = layers
+
+    def rollback(self, length: int) -> None:
+        for layer in self.layers:
+            layer.crop_to(length)
+        self.length = length
+
+    def reorder(self, parents: Tensor) -> None:
+        for layer in self.layers:
+            layer.reorder_cache(parents)
+
+    def num_bytes(self) -> int:
+        return sum(layer.num_bytes() for layer in self.layers)
+
+    def num_bytes_naive(self) -> int:
+        return sum(layer.num_bytes_naive() for layer in self.layers)
+
+
+class TransformersState(LayeredState):
     """KVState over a transformers model's own forward. See `contracts.KVState` for shapes."""
 
-    def __init__(self, model: nn.Module, encoder_ids: Sequence[int] | None = None) -> None:
-        self.length = 0
+    def __init__(self, model: Model, encoder_ids: Sequence[int] | None = None) -> None:
+        self._self_cache: Any = Cache(layer_class_to_replicate=SharedPromptLayer)
+        super().__init__(self._self_cache.layers)  # filled by the model's first forward
         self._model = model
-        self._device = next(model.parameters()).device
-        self._self_cache = Cache(layer_class_to_replicate=SharedPromptLayer)
-        self._cache: Cache | EncoderDecoderCache = self._self_cache
-        self._cross_cache: Cache | None = None
+        self._device = device_of(model)
+        self._cache: Cache = self._self_cache
+        self._width = 1
+        self._cross_cache: Any = None
         self._encoded: Tensor | None = None
         parameters = inspect.signature(model.forward).parameters
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
@@ -136,7 +163,7 @@ class TransformersState:
     def _encode(self, ids: Sequence[int]) -> None:
         """Run the encoder, once for the whole run."""
         tensor = torch.tensor([list(ids)], device=self._device)
-        self._encoded = self._model.get_encoder()(input_ids=tensor)[0]  # type: ignore[operator]
+        self._encoded = self._model.get_encoder()(input_ids=tensor)[0]
         self._cross_cache = DynamicCache()
         self._cache = EncoderDecoderCache(self._self_cache, self._cross_cache)
 
@@ -156,19 +183,15 @@ class TransformersState:
         else:
             states = self._encoded.expand(len(ids), -1, -1)
             inputs["decoder_input_ids"] = ids
-            inputs["encoder_outputs"] = BaseModelOutput(last_hidden_state=states)  # type: ignore[arg-type]
+            inputs["encoder_outputs"] = BaseModelOutput(last_hidden_state=states)
         logits: Tensor = self._model(**inputs, return_dict=True).logits
         self.length += ids.shape[1]
         return logits
 
-    def rollback(self, length: int) -> None:
-        for layer in self._self_cache.layers:
-            layer.crop_to(length)
-        self.length = length
-
     def reorder(self, parents: Tensor) -> None:
         parents = parents.to(self._device)
-        self._self_cache.reorder_cache(parents)
+        super().reorder(parents)
+        self._width = len(parents)
         if self._cross_cache is not None:
             # Every sequence reads the same encoder states: a view, not a copy.
             for layer in self._cross_cache.layers:
@@ -176,12 +199,10 @@ class TransformersState:
                 layer.values = layer.values[:1].expand(len(parents), -1, -1, -1)
 
     def num_bytes(self) -> int:
-        return sum(layer.num_bytes() for layer in self._self_cache.layers) + self._cross_bytes(1)
+        return super().num_bytes() + self._cross_bytes(1)
 
     def num_bytes_naive(self) -> int:
-        own = sum(layer.num_bytes_naive() for layer in self._self_cache.layers)
-        width = self._self_cache.layers[0]._width if self._self_cache.layers else 1
-        return own + self._cross_bytes(width)
+        return super().num_bytes_naive() + self._cross_bytes(self._width)
 
     def _cross_bytes(self, width: int) -> int:
         layers = self._cross_cache.layers if self._cross_cache is not None else []
@@ -191,12 +212,12 @@ class TransformersState:
 
 
 class RecomputeState:
-    """KVState for a model without a cache: every call runs the whole sequences again."""
+    """KVState for a plain module without a cache: every call runs the whole sequences again."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: Model) -> None:
         self.length = 0
         self._model = model
-        self._device = next((p.device for p in model.parameters()), torch.device("cpu"))
+        self._device = device_of(model)
         self._ids = torch.empty(1, 0, dtype=torch.long, device=self._device)
 
     def prefill(self, ids: Sequence[int]) -> Tensor:
@@ -223,15 +244,19 @@ class RecomputeState:
         return 0
 
 
-def open_state(model: nn.Module, encoder_ids: Sequence[int] | None = None) -> KVState:
+def open_state(model: Model, encoder_ids: Sequence[int] | None = None) -> KVState:
     """A fresh KVState for `model`; `encoder_ids` for an encoder-decoder, whose encoder runs now."""
-    names = inspect.signature(model.forward).parameters
-    if "cache" in names or "past_key_values" in names:
+    if isinstance(model, PreTrainedModel):
         return TransformersState(model, encoder_ids)
     return RecomputeState(model)
 
 
-def refuse_reason(model: nn.Module) -> str | None:
+def device_of(model: Model) -> torch.device:
+    """The device of a model's weights; the CPU for one without any."""
+    return next((p.device for p in model.parameters()), torch.device("cpu"))
+
+
+def refuse_reason(model: Model) -> str | None:
     """Why this model's cache cannot serve rollback and reorder, or None when it can.
 
     First by what the model says of itself (recurrent and hybrid states cannot forget single
@@ -250,7 +275,7 @@ def refuse_reason(model: nn.Module) -> str | None:
 
 
 @torch.inference_mode()
-def _rollback_fault(model: nn.Module, kind: str) -> str | None:
+def _rollback_fault(model: Model, kind: str) -> str | None:
     size = getattr(getattr(model, "config", None), "vocab_size", 8)
     ids = [min(i, size - 1) for i in (1, 3, 2, 4, 0, 5)]
     encoder_ids = ids[:3] if is_encoder_decoder(model) else None
@@ -279,9 +304,9 @@ def _rollback_fault(model: nn.Module, kind: str) -> str | None:
     return None
 
 
-def _without_cache(model: nn.Module, ids: list[int], encoder_ids: list[int] | None) -> Tensor:
+def _without_cache(model: Model, ids: list[int], encoder_ids: list[int] | None) -> Tensor:
     """Logits [k, V] of the model's plain forward over whole sequences: the reference."""
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    device = device_of(model)
     rows = {"input_ids": torch.tensor([ids], device=device)}
     if encoder_ids is not None:
         rows = {
@@ -289,9 +314,9 @@ def _without_cache(model: nn.Module, ids: list[int], encoder_ids: list[int] | No
             "decoder_input_ids": rows["input_ids"],
         }
     output = model(**rows)
-    return getattr(output, "logits", output)[0].float()  # type: ignore[no-any-return]
+    return getattr(output, "logits", output)[0].float()
 
 
-def is_encoder_decoder(model: nn.Module) -> bool:
+def is_encoder_decoder(model: Model) -> bool:
     """Whether the model reads a prompt with an encoder of its own."""
     return bool(getattr(getattr(model, "config", None), "is_encoder_decoder", False))

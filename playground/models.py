@@ -7,6 +7,7 @@ no code from a repository.
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from collections.abc import Sequence
@@ -16,7 +17,6 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
-from torch import nn
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -24,7 +24,8 @@ from transformers import (
     AutoTokenizer,
 )
 
-from playground import cache, text
+from playground import cache, llama, text
+from playground.cache import Model
 from playground.catalog import PAIRS, folder_of
 from playground.contracts import KVState
 from playground.gguf_weights import read_llama
@@ -40,28 +41,32 @@ class ModelPair:
 
     target, draft: any transformers causal or encoder-decoder models in memory (or modules that map
     ids [W, n] to logits [W, n, V], which run without a cache). tokenizer: None where only ids go
-    in. draft_tokenizer: compared with `tokenizer` where given.
+    in. draft_tokenizer: compared with `tokenizer` where given. lean: use the faster forward of
+    `llama.py` for the models that fit it; False keeps to the models' own.
     Raises ValueError when the two cannot work together or a cache cannot roll back.
     """
 
     def __init__(
         self,
-        target: nn.Module,
-        draft: nn.Module | None = None,
+        target: Model,
+        draft: Model | None = None,
         tokenizer: Any = None,
         *,
         draft_tokenizer: Any = None,
         name: str | None = None,
+        lean: bool = True,
     ) -> None:
         self.target, self.draft, self.tokenizer = target.eval(), draft, tokenizer
         self.name = name
         self.warmed: set[Any] = set()  # paths that ran once, see compare.warm_up
         self.lock = threading.RLock()
-        self.device = next((p.device for p in target.parameters()), torch.device("cpu"))
+        self.device = cache.device_of(target)
         if draft is not None:
             self.draft = draft.eval().to(self.device)
         self.is_encoder_decoder = cache.is_encoder_decoder(target)
         self._check(draft_tokenizer)
+        models = [m for m in (self.target, self.draft) if lean and m is not None and llama.fits(m)]
+        self._lean = {id(model): llama.LeanLlama(model) for model in models}
         self.vocab_size = self._vocab_size()
 
     @property
@@ -71,9 +76,11 @@ class ModelPair:
         names = {v: k for k, v in PRECISIONS.items()}
         return names.get(dtype, str(dtype).removeprefix("torch."))
 
-    def open(self, model: nn.Module | None, prompt_ids: Sequence[int]) -> KVState:
+    def open(self, model: Model | None, prompt_ids: Sequence[int]) -> KVState:
         """A fresh KVState of target or draft; an encoder-decoder reads prompt_ids now, once."""
         assert model is not None
+        if id(model) in self._lean:
+            return llama.LlamaState(self._lean[id(model)])
         return cache.open_state(model, prompt_ids if self.is_encoder_decoder else None)
 
     def prefix(self, prompt_ids: Sequence[int]) -> list[int]:
@@ -94,12 +101,18 @@ class ModelPair:
             if self.tokenizer is None:
                 raise fail("prompt", prompt, "a list of token ids: this pair has no tokenizer")
             return text.encode_prompt(self.tokenizer, prompt, raw=raw)
-        ids = list(prompt)
-        known = f"token ids from 0 to {self.vocab_size - 1}"
-        if not ids:
-            raise fail("prompt", prompt, f"at least one token id ({known})")
+        return self._checked_ids(prompt)
+
+    def _checked_ids(self, prompt: Any) -> list[int]:
+        known = f"one flat list of token ids from 0 to {self.vocab_size - 1}"
+        try:
+            ids = [operator.index(i) for i in prompt]
+        except TypeError as error:  # text, floats, or a batch of prompts
+            raise fail("prompt", prompt, known) from error
+        if not ids or any(isinstance(i, bool) for i in prompt):
+            raise fail("prompt", prompt, known)
         for i in ids:
-            if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < self.vocab_size:
+            if not 0 <= i < self.vocab_size:
                 raise fail("prompt", i, known)
         return ids
 
@@ -145,8 +158,8 @@ class ModelPair:
                 raise fail(
                     "max_new_tokens",
                     max_new_tokens,
-                    f"at most {room}: the {role}'s context holds {window} tokens and the prompt takes "
-                    f"{len(prompt_ids)}",
+                    f"at most {room}: the {role}'s context holds {window} tokens and the prompt "
+                    f"takes {len(prompt_ids)}",
                 )
 
     @property
@@ -181,7 +194,7 @@ class ModelPair:
         return int(state.prefill([0]).shape[-1])
 
 
-def _context_window(model: nn.Module | None) -> int | None:
+def _context_window(model: Model | None) -> int | None:
     """Most positions a model has; None where there is no limit (relative positions)."""
     config = getattr(model, "config", None)
     if config is None:
@@ -235,7 +248,7 @@ def _resolve(pair: str | PairSpec, draft: str | None) -> PairSpec:
         return pair
     if isinstance(pair, str) and pair not in PAIRS and (draft or folder_of(pair)):
         return PairSpec(name=pair, target=pair, draft=draft, title=pair)
-    return lookup(PAIRS, pair, "pair")  # type: ignore[no-any-return]
+    return lookup(PAIRS, pair, "pair")
 
 
 def _device(device: str | None) -> torch.device:
@@ -249,7 +262,7 @@ def _device(device: str | None) -> torch.device:
 
 def _dtype(precision: str | None, device: torch.device) -> torch.dtype:
     if precision is not None:
-        return lookup(PRECISIONS, precision, "precision")  # type: ignore[no-any-return]
+        return lookup(PRECISIONS, precision, "precision")
     fast = device.type == "cuda" or getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
     return torch.bfloat16 if fast else torch.float32
 
@@ -258,7 +271,7 @@ def _load_tokenizer(source: str) -> Any:
     return AutoTokenizer.from_pretrained(str(folder_of(source) or source))
 
 
-def _load_model(source: str, dtype: torch.dtype, shared: nn.Module | None = None) -> nn.Module:
+def _load_model(source: str, dtype: torch.dtype, shared: Model | None = None) -> Model:
     """The model of a folder or Hub id. `shared`: whose embeddings a draft without its own uses."""
     folder = folder_of(source)
     if folder is not None:
@@ -269,28 +282,28 @@ def _load_model(source: str, dtype: torch.dtype, shared: nn.Module | None = None
             return _load_sharing(folder, dtype, shared)
     config = AutoConfig.from_pretrained(str(folder or source))
     auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    return auto.from_pretrained(str(folder or source), dtype=dtype, use_safetensors=True)  # type: ignore[no-any-return]
+    return auto.from_pretrained(str(folder or source), dtype=dtype, use_safetensors=True)
 
 
-def _empty_model(folder: Path, dtype: torch.dtype) -> nn.Module:
+def _empty_model(folder: Path, dtype: torch.dtype) -> Model:
     config = AutoConfig.from_pretrained(str(folder))
     with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(config, dtype=dtype)  # type: ignore[no-any-return]
+        return AutoModelForCausalLM.from_config(config, dtype=dtype)
 
 
-def _fill(model: nn.Module, weights: dict[str, torch.Tensor]) -> nn.Module:
+def _fill(model: Model, weights: dict[str, torch.Tensor]) -> Model:
     """Give a model built on the meta device its weights; buffers are computed anew."""
     missing, unexpected = model.load_state_dict(weights, strict=False, assign=True)
     absent = [name for name in missing if name != "lm_head.weight"]
     if absent or unexpected:
         raise ValueError(f"weights: missing {absent[:3]}, unexpected {unexpected[:3]}")
-    model.tie_weights()  # type: ignore[operator]
-    rotary = model.model.rotary_emb  # type: ignore[union-attr]
-    model.model.rotary_emb = type(rotary)(config=model.config)  # type: ignore[union-attr, operator]
+    model.tie_weights()
+    rotary = model.model.rotary_emb
+    model.model.rotary_emb = type(rotary)(config=model.config)
     return model
 
 
-def _load_gguf(folder: Path, weights: Path, dtype: torch.dtype) -> nn.Module:
+def _load_gguf(folder: Path, weights: Path, dtype: torch.dtype) -> Model:
     """The embedded GGUF, converted once and kept in the user's cache folder."""
     return _fill(_empty_model(folder, dtype), _converted(weights, dtype))
 
@@ -317,9 +330,9 @@ def _cache_folder() -> Path:
     return Path(root) / "decoding-playground"
 
 
-def _load_sharing(folder: Path, dtype: torch.dtype, shared: nn.Module) -> nn.Module:
+def _load_sharing(folder: Path, dtype: torch.dtype, shared: Model) -> Model:
     """A draft that ships only its layers and reads and writes through the target's embeddings."""
     with safe_open(folder / "model.safetensors", "pt") as file:
         weights = {key: file.get_tensor(key).to(dtype) for key in file.keys()}  # noqa: SIM118
-    weights["model.embed_tokens.weight"] = shared.get_input_embeddings().weight  # type: ignore[operator, union-attr]
+    weights["model.embed_tokens.weight"] = shared.get_input_embeddings().weight
     return _fill(_empty_model(folder, dtype), weights)

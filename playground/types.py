@@ -82,7 +82,7 @@ class Token:
 class Round:
     """One round of propose, score, verify, commit, roll back. Seconds are device-synchronised."""
 
-    draft_ids: tuple[int, ...]
+    draft_ids: list[int]
     num_tested: int
     num_accepted: int
     draft_s: float
@@ -94,7 +94,7 @@ class Round:
 class Beam:
     """One hypothesis of a search. score = sum_logprob after length normalisation."""
 
-    token_ids: tuple[int, ...]
+    token_ids: list[int]
     score: float
     sum_logprob: float
     length: int
@@ -167,8 +167,8 @@ class DecodeResult:
 
     method: str
     params: dict[str, Any]
-    prompt_ids: tuple[int, ...]
-    token_ids: tuple[int, ...]
+    prompt_ids: list[int]
+    token_ids: list[int]
     text: str | None
     finish_reason: FinishReason
     tokens: tuple[Token, ...]
