@@ -87,6 +87,10 @@ class LeanLlama:
         self.eps = config.rms_norm_eps
         self.embedding = decoder.embed_tokens.weight
         self.head = (model.lm_head.weight, model.lm_head.bias)
+        # A draft may write only its commonest tokens: a head cut to these ids (see models.py).
+        self.head_ids: Tensor | None = getattr(model, "head_ids", None)
+        if self.head_ids is not None:
+            self.head = (self.head[0][self.head_ids], None)
         self.norm = decoder.norm.weight
         self.layers = [Layer(layer) for layer in decoder.layers]
         self._rotary = decoder.rotary_emb
@@ -114,14 +118,23 @@ class LlamaState(LayeredState):
         self._lean = lean
 
     def prefill(self, ids: Sequence[int]) -> Tensor:
-        hidden = self._hidden(torch.tensor([list(ids)]))
-        return F.linear(hidden[0, -1], *self._lean.head)
+        return self._logits(self._hidden(torch.tensor([list(ids)]))[0, -1])
 
     def reorder(self, parents: Tensor) -> None:
         super().reorder(parents.to(self._lean.device))
 
     def forward(self, ids: Tensor) -> Tensor:
-        return F.linear(self._hidden(ids), *self._lean.head)
+        return self._logits(self._hidden(ids))
+
+    def _logits(self, hidden: Tensor) -> Tensor:
+        """Logits [..., V] of normed hidden states; −inf for ids that a cut head does not write."""
+        lean = self._lean
+        logits = F.linear(hidden, *lean.head)
+        if lean.head_ids is None:
+            return logits
+        whole = logits.new_full((*logits.shape[:-1], len(lean.embedding)), float("-inf"))
+        whole[..., lean.head_ids] = logits
+        return whole
 
     def _hidden(self, ids: Tensor) -> Tensor:
         """Normed last hidden states [W, k, hidden] of ids [W, k]."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from transformers import (
     AutoConfig,
@@ -226,21 +226,23 @@ def load_pair(
     spec = _resolve(pair, draft)
     where = _device(device)
     dtype = _dtype(precision, where)
+    try:
+        return _load(spec, where, dtype)
+    except (OSError, SafetensorError) as error:  # missing or corrupt files, no network
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(f"pair: {spec.name!r} cannot be loaded: {reason}") from error
+
+
+def _load(spec: PairSpec, where: torch.device, dtype: torch.dtype) -> ModelPair:
     tokenizer = _load_tokenizer(spec.target)
-    target = _load_model(spec.target, dtype)
+    target = _load_model(spec.target, dtype).to(where)
     drafter, draft_tokenizer = None, None
     if spec.draft:
         folder = folder_of(spec.draft)
         shares = folder is not None and not (folder / "tokenizer.json").exists()
         draft_tokenizer = None if shares else _load_tokenizer(spec.draft)
         drafter = _load_model(spec.draft, dtype, shared=target if shares else None)
-    return ModelPair(
-        target.to(where),
-        drafter,
-        tokenizer,
-        draft_tokenizer=draft_tokenizer,
-        name=spec.name,
-    )
+    return ModelPair(target, drafter, tokenizer, draft_tokenizer=draft_tokenizer, name=spec.name)
 
 
 def _resolve(pair: str | PairSpec, draft: str | None) -> PairSpec:
@@ -254,10 +256,14 @@ def _resolve(pair: str | PairSpec, draft: str | None) -> PairSpec:
 def _device(device: str | None) -> torch.device:
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    known = "a torch device that this machine has, such as 'cpu'"
     try:
-        return torch.device(device)
+        found = torch.device(device)
     except RuntimeError as error:
-        raise fail("device", device, "a torch device such as 'cpu' or 'cuda'") from error
+        raise fail("device", device, known) from error
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise fail("device", device, known)
+    return found
 
 
 def _dtype(precision: str | None, device: torch.device) -> torch.dtype:
@@ -331,8 +337,17 @@ def _cache_folder() -> Path:
 
 
 def _load_sharing(folder: Path, dtype: torch.dtype, shared: Model) -> Model:
-    """A draft that ships only its layers and reads and writes through the target's embeddings."""
+    """A draft that ships only its layers and reads and writes through the target's embeddings.
+
+    `head_ids`, where the file has them, are the only tokens it writes: a cheaper head, which never
+    changes what verification lets through.
+    """
     with safe_open(folder / "model.safetensors", "pt") as file:
-        weights = {key: file.get_tensor(key).to(dtype) for key in file.keys()}  # noqa: SIM118
+        weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    head_ids = weights.pop("head_ids", None)
+    weights = {key: value.to(dtype) for key, value in weights.items()}
     weights["model.embed_tokens.weight"] = shared.get_input_embeddings().weight
-    return _fill(_empty_model(folder, dtype), weights)
+    model = _fill(_empty_model(folder, dtype), weights)
+    if head_ids is not None:
+        model.register_buffer("head_ids", head_ids.long(), persistent=False)
+    return model

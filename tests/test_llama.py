@@ -114,3 +114,15 @@ def test_chosen_where_it_fits_and_refused_elsewhere() -> None:
     model = make("llama")
     assert isinstance(ModelPair(model).open(model, [1]), LlamaState)
     assert isinstance(ModelPair(model, lean=False).open(model, [1]), TransformersState)
+
+
+@torch.inference_mode()
+def test_a_cut_head_writes_only_its_own_ids() -> None:
+    """The same logits where the head has the id, minus infinity elsewhere."""
+    model = make("llama")
+    ids = [1, 2, 3]
+    expected = LlamaState(LeanLlama(model)).prefill(ids)
+    model.head_ids = torch.tensor([5, 60, 7])
+    found = LlamaState(LeanLlama(model)).prefill(ids)
+    torch.testing.assert_close(found[model.head_ids], expected[model.head_ids])
+    assert int(found.isinf().sum()) == 61

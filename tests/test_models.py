@@ -1,0 +1,209 @@
+"""Loading and checking pairs: folders, precision, refusals, context limits, the embedded weights."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MambaConfig,
+    MambaForCausalLM,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+import playground as pg
+from playground.catalog import ASSETS, page_pairs
+from playground.gguf_weights import read_llama
+from playground.models import ModelPair
+
+EMBEDDED = ASSETS / "models" / "chat-draft" / "model.safetensors"
+needs_weights = pytest.mark.skipif(not EMBEDDED.exists(), reason="embedded weights are missing")
+
+
+def llama(vocab_size: int = 64, **changes: Any) -> Any:
+    torch.manual_seed(0)
+    size = dict(
+        vocab_size=vocab_size,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=64,
+        pad_token_id=0,
+    )
+    return LlamaForCausalLM(LlamaConfig(**(size | changes))).eval()
+
+
+def tokenizer(order: str = "abcdefgh", eos: str = "</s>") -> Any:
+    """A byte-level tokenizer over a few letters, in this order."""
+    names = ["<pad>", "<s>", "</s>", *order]
+    core = Tokenizer(models.BPE(vocab={name: i for i, name in enumerate(names)}, merges=[]))
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core, pad_token="<pad>", bos_token="<s>", eos_token=eos
+    )
+
+
+def save(folder: Path, model: Any, tok: Any = None) -> str:
+    model.save_pretrained(folder)
+    if tok is not None:
+        tok.save_pretrained(folder)
+    return str(folder)
+
+
+def test_local_folders_load_as_a_pair(tmp_path: Path) -> None:
+    target = save(tmp_path / "target", llama(), tokenizer())
+    draft = save(tmp_path / "draft", llama(num_hidden_layers=1), tokenizer())
+    pair = pg.load_pair(target, draft=draft, precision="fp32")
+    assert (pair.precision, pair.device.type, pair.vocab_size) == ("fp32", "cpu", 64)
+    result = pg.decode(pair, "abc", "speculative", max_new_tokens=8, seed=0, eos_token_id=[])
+    assert len(result.token_ids) == 8 and result.text is not None
+
+
+def test_precision_is_that_of_the_weights(tmp_path: Path) -> None:
+    folder = save(tmp_path, llama(), tokenizer())
+    draft = save(tmp_path / "draft", llama(), tokenizer())
+    pair = pg.load_pair(folder, draft=draft, precision="bf16")
+    assert pair.precision == "bf16" and pair.target.dtype == torch.bfloat16
+    with pytest.raises(ValueError, match="precision: 'fp7' is not allowed; use one of"):
+        pg.load_pair(folder, draft=draft, precision="fp7")
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [(tokenizer("hgfedcba"), "differ"), (tokenizer(eos="a"), "eos")],
+    ids=["permuted tokens", "another end token"],
+)
+def test_different_tokenizers_are_refused(tmp_path: Path, other: Any, reason: str) -> None:
+    """Case 33: contents and special ids are compared, not sizes."""
+    target = save(tmp_path / "target", llama(), tokenizer())
+    draft = save(tmp_path / "draft", llama(), other)
+    with pytest.raises(ValueError, match=f"draft: its tokenizer differs .*{reason}"):
+        pg.load_pair(target, draft=draft)
+
+
+def test_pickles_are_never_read(tmp_path: Path) -> None:
+    """Only safetensors: a folder with a pickled checkpoint alone is refused."""
+    folder = save(tmp_path, llama(), tokenizer())
+    torch.save(load_file(tmp_path / "model.safetensors"), tmp_path / "pytorch_model.bin")
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match="pair: .* cannot be loaded"):
+        pg.load_pair(pg.PairSpec("x", folder, None, "x"))
+
+
+def test_a_corrupt_weights_file_is_one_clear_error(tmp_path: Path) -> None:
+    folder = save(tmp_path, llama(), tokenizer())
+    (tmp_path / "model.safetensors").write_bytes(b"not weights")
+    with pytest.raises(ValueError, match="pair: .* cannot be loaded"):
+        pg.load_pair(pg.PairSpec("x", folder, None, "x"))
+
+
+def test_unknown_names_list_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="pair: 'nope' is not allowed; use one of 'chat'"):
+        pg.load_pair("nope")
+    with pytest.raises(ValueError, match="device: 'nope' is not allowed"):
+        pg.load_pair("chat", device="nope")
+
+
+def test_recurrent_models_are_refused_with_the_reason() -> None:
+    """Cases 10 and 30."""
+    mamba = MambaForCausalLM(MambaConfig(vocab_size=64, hidden_size=32, num_hidden_layers=1))
+    with pytest.raises(ValueError, match="target: .*recurrent state"):
+        ModelPair(mamba)
+    with pytest.raises(ValueError, match="draft: .*recurrent state"):
+        ModelPair(llama(), mamba)
+
+
+def test_an_encoder_decoder_draft_needs_an_encoder_decoder_target() -> None:
+    config = T5Config(
+        vocab_size=64, d_model=32, d_kv=8, d_ff=48, num_layers=1, num_heads=4,
+        decoder_start_token_id=0,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="draft: one model is an encoder-decoder"):
+        ModelPair(llama(), T5ForConditionalGeneration(config))
+
+
+def test_overlong_requests_are_refused_before_any_model_runs() -> None:
+    """Case 55: prompt, or prompt and output, beyond a context; the next run works."""
+    short = GPT2LMHeadModel(
+        GPT2Config(vocab_size=64, n_embd=32, n_layer=1, n_head=4, n_positions=32, eos_token_id=2,
+                   bos_token_id=1)
+    )  # fmt: skip
+    pair = ModelPair(llama(), short)
+    calls: list[int] = []
+    short.register_forward_hook(lambda *_: calls.append(1))
+    with pytest.raises(ValueError, match="prompt: '200 tokens' .*at most 64"):
+        pg.decode(pair, [1] * 200, "greedy", max_new_tokens=1)
+    with pytest.raises(ValueError, match="max_new_tokens: 30 .*at most 12: the draft's context"):
+        pg.decode(pair, [1] * 20, "speculative", max_new_tokens=30)
+    assert not calls
+    kept = pg.decode(pair, [1] * 20, "speculative", max_new_tokens=12, eos_token_id=[], seed=0)
+    assert len(kept.token_ids) == 12
+
+
+@pytest.mark.parametrize("prompt", [[], [64], [-1], [1.5], [[1, 2], [3]], [True]])
+def test_bad_ids_are_refused(prompt: Any) -> None:
+    """Case 40 among them: one prompt at a time."""
+    with pytest.raises(ValueError, match=r"prompt: .* use one flat list of token ids from 0 to 63"):
+        pg.decode(ModelPair(llama()), prompt, "greedy")
+
+
+def test_text_needs_a_tokenizer() -> None:
+    with pytest.raises(ValueError, match="prompt: 'abc' .* this pair has no tokenizer"):
+        pg.decode(ModelPair(llama()), "abc", "greedy")
+
+
+def test_the_page_offers_embedded_pairs_and_what_the_operator_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("PLAYGROUND_HUB_PAIRS", raising=False)
+    assert all(spec.embedded for spec in page_pairs())
+    monkeypatch.setenv("PLAYGROUND_HUB_PAIRS", "smollm2-360m, nope")
+    assert [spec.name for spec in page_pairs() if not spec.embedded] == ["smollm2-360m"]
+
+
+@needs_weights
+def test_the_embedded_target_is_the_gguf_file() -> None:
+    """Weights under transformers' names, every one used; converted once, then read back equal."""
+    folder = ASSETS / "models" / "chat-target"
+    raw = read_llama(next(folder.glob("*.gguf")))
+    pair = pg.load_pair("chat", precision="fp32")
+    state = pair.target.state_dict()
+    assert raw.keys() == state.keys() - {"lm_head.weight"}
+    assert all(torch.equal(raw[key], state[key]) for key in raw)
+
+
+@needs_weights
+def test_the_embedded_draft_shares_the_targets_embeddings() -> None:
+    pair = pg.load_pair("chat")
+    shared = pair.target.get_input_embeddings().weight
+    assert pair.draft.get_input_embeddings().weight.data_ptr() == shared.data_ptr()
+
+
+@needs_weights
+def test_the_embedded_pair_answers_a_question() -> None:
+    """The main job: a real model, a real prompt, text in the language of the question."""
+    pair = pg.load_pair("chat")
+    result = pg.decode(pair, "What is the capital of France?", "greedy", max_new_tokens=16)
+    assert result.text is not None and "Paris" in result.text
+
+
+@needs_weights
+def test_a_read_only_cache_folder_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The converted copy is an optimisation: without it the weights are converted again."""
+    blocked = tmp_path / "file"
+    save_file({"x": torch.zeros(1)}, blocked)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    assert pg.load_pair("chat").vocab_size == 49152
