@@ -145,7 +145,7 @@ class LayeredState:
 class TransformersState(LayeredState):
     """KVState over a transformers model's own forward. See `contracts.KVState` for shapes."""
 
-    def __init__(self, model: Model, encoder_ids: Sequence[int] | None = None) -> None:
+    def __init__(self, model: Model, encoded: Tensor | None = None) -> None:
         self._self_cache: Any = Cache(layer_class_to_replicate=SharedPromptLayer)
         super().__init__(self._self_cache.layers)  # filled by the model's first forward
         self._model = model
@@ -153,19 +153,13 @@ class TransformersState(LayeredState):
         self._cache: Cache = self._self_cache
         self._width = 1
         self._cross_cache: Any = None
-        self._encoded: Tensor | None = None
+        self._encoded = encoded
         parameters = inspect.signature(model.forward).parameters
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
         self._keeps_logits = "logits_to_keep" in parameters
-        if encoder_ids is not None:
-            self._encode(encoder_ids)
-
-    def _encode(self, ids: Sequence[int]) -> None:
-        """Run the encoder, once for the whole run."""
-        tensor = torch.tensor([list(ids)], device=self._device)
-        self._encoded = self._model.get_encoder()(input_ids=tensor)[0]
-        self._cross_cache = DynamicCache()
-        self._cache = EncoderDecoderCache(self._self_cache, self._cross_cache)
+        if encoded is not None:
+            self._cross_cache = DynamicCache()
+            self._cache = EncoderDecoderCache(self._self_cache, self._cross_cache)
 
     def prefill(self, ids: Sequence[int]) -> Tensor:
         tensor = torch.tensor([list(ids)], device=self._device)
@@ -244,11 +238,17 @@ class RecomputeState:
         return 0
 
 
-def open_state(model: Model, encoder_ids: Sequence[int] | None = None) -> KVState:
-    """A fresh KVState for `model`; `encoder_ids` for an encoder-decoder, whose encoder runs now."""
+def open_state(model: Model, encoded: Tensor | None = None) -> KVState:
+    """A fresh KVState for `model`; `encoded` [1, n, d] for an encoder-decoder, see `encode`."""
     if isinstance(model, PreTrainedModel):
-        return TransformersState(model, encoder_ids)
+        return TransformersState(model, encoded)
     return RecomputeState(model)
+
+
+def encode(model: Model, ids: Sequence[int]) -> Tensor:
+    """What the encoder of an encoder-decoder makes of ids: hidden states [1, n, d]."""
+    tensor = torch.tensor([list(ids)], device=device_of(model))
+    return model.get_encoder()(input_ids=tensor)[0]
 
 
 def device_of(model: Model) -> torch.device:
@@ -280,7 +280,7 @@ def _rollback_fault(model: Model, kind: str) -> str | None:
     ids = [min(i, size - 1) for i in (1, 3, 2, 4, 0, 5)]
     encoder_ids = ids[:3] if is_encoder_decoder(model) else None
     try:
-        state = open_state(model, encoder_ids)
+        state = open_state(model, encode(model, encoder_ids) if encoder_ids else None)
         state.prefill(ids[:2])
         state.forward(torch.tensor([[ids[4], ids[5], ids[4]]]))
         state.rollback(2)

@@ -6,7 +6,7 @@ somebody else could stop, and takes every random number from the run's own `Draw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -91,19 +91,25 @@ class Verdict:
 
 
 class Verifier(Protocol):
-    """A verification rule. `lossless` says whether the output law is exactly the target's."""
+    """A verification rule."""
 
     name: ClassVar[str]
-    lossless: bool
     Params: ClassVar[type]
+
+    @property
+    def lossless(self) -> bool:
+        """True where the emitted tokens follow the target's law exactly."""
 
     def verify(
         self, draft: Draft, target_probs: Tensor, draws: Draws, eos_ids: frozenset[int]
     ) -> Verdict:
         """Judge a draft of k tokens against target_probs [k+1, V]."""
 
+    def outcome(self, target_probs: Tensor, draft_probs: Tensor) -> tuple[Tensor, Tensor]:
+        """At one position, float64: accept_probs [V], and the law [V] of the token it emits."""
+
     def output_law(self, target_probs: Tensor, draft_probs: Tensor) -> Tensor:
-        """The law [V] (float64) of the token this rule emits at one position."""
+        """The second of `outcome`: the law [V] of the token this rule emits at one position."""
 
 
 @dataclass(slots=True)
@@ -168,6 +174,7 @@ class Run:
     prefix: what the decoder starts from: the prompt, or the decoder's start token.
     stop: given all new ids so far, says whether a stop string is complete (text is not seen here).
     interrupted: "cancelled" or "deadline" when the run must end now, else None.
+    encoded: what the encoders of an encoder-decoder pair made of the prompt, by model.
     """
 
     pair: ModelPair
@@ -182,6 +189,12 @@ class Run:
     clock: Clock
     stop: Callable[[Sequence[int]], bool] = lambda ids: False
     interrupted: Callable[[], FinishReason | None] = lambda: None
+    encoded: dict[int, Tensor] = field(default_factory=dict)
+
+    def open(self, model: Any, prompt_ids: list[int] | None = None) -> KVState:
+        """A fresh KVState of the pair's target or draft. An encoder reads the prompt (or what
+        `prompt_ids` makes of it for this model) once a run."""
+        return self.pair.open(model, prompt_ids or self.prompt_ids, self.encoded)
 
     def finish_reason(self, new_ids: Sequence[int]) -> FinishReason | None:
         """Why the sequence ends after `new_ids`, or None while it goes on."""
@@ -221,5 +234,5 @@ class Method(Protocol):
     def validate(self, settings: Settings, pair: ModelPair) -> None:
         """Raise ValueError for settings that do not fit each other or this pair."""
 
-    def run(self, run: Run) -> Iterator[EngineEvent]:
+    def run(self, run: Run) -> Generator[EngineEvent, None, None]:
         """Decode: engine events, ending with `Finished`."""

@@ -33,7 +33,7 @@ from playground.params import fail, lookup
 from playground.sampling import Constraints
 from playground.types import PairSpec
 
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.bfloat16}
 
 
 class ModelPair:
@@ -42,7 +42,8 @@ class ModelPair:
     target, draft: any transformers causal or encoder-decoder models in memory (or modules that map
     ids [W, n] to logits [W, n, V], which run without a cache). tokenizer: None where only ids go
     in. draft_tokenizer: compared with `tokenizer` where given. lean: use the faster forward of
-    `llama.py` for the models that fit it; False keeps to the models' own.
+    `llama.py` for the models that fit it; False keeps to the models' own. int8: run both on int8
+    copies of their weights, which needs that forward, bf16 models and the CPU.
     Raises ValueError when the two cannot work together or a cache cannot roll back.
     """
 
@@ -55,6 +56,7 @@ class ModelPair:
         draft_tokenizer: Any = None,
         name: str | None = None,
         lean: bool = True,
+        int8: bool = False,
     ) -> None:
         self.target, self.draft, self.tokenizer = target.eval(), draft, tokenizer
         self.name = name
@@ -66,22 +68,40 @@ class ModelPair:
         self.is_encoder_decoder = cache.is_encoder_decoder(target)
         self._check(draft_tokenizer)
         models = [m for m in (self.target, self.draft) if lean and m is not None and llama.fits(m)]
-        self._lean = {id(model): llama.LeanLlama(model) for model in models}
+        self.int8 = int8
+        if int8 and (len(models) < 1 + (draft is not None) or self.device.type != "cpu"):
+            raise fail(
+                "precision", "int8", "'bf16' or 'fp32': int8 serves Llama-shaped pairs on a CPU"
+            )
+        self._lean = {id(model): llama.LeanLlama(model, int8) for model in models}
         self.vocab_size = self._vocab_size()
 
     @property
     def precision(self) -> str:
-        """What the target's weights are stored in: "fp32", "bf16", ..."""
+        """What the weights are multiplied in: "fp32", "bf16", "int8", ..."""
+        if self.int8:
+            return "int8"
         dtype = next((p.dtype for p in self.target.parameters()), torch.float32)
-        names = {v: k for k, v in PRECISIONS.items()}
+        names = {torch.float32: "fp32", torch.bfloat16: "bf16"}
         return names.get(dtype, str(dtype).removeprefix("torch."))
 
-    def open(self, model: Model | None, prompt_ids: Sequence[int]) -> KVState:
-        """A fresh KVState of target or draft; an encoder-decoder reads prompt_ids now, once."""
+    def open(
+        self,
+        model: Model | None,
+        prompt_ids: Sequence[int],
+        encoded: dict[int, torch.Tensor] | None = None,
+    ) -> KVState:
+        """A fresh KVState of target or draft. An encoder-decoder reads prompt_ids now, unless
+        `encoded` (by model id; filled here) already holds what its encoder made of them."""
         assert model is not None
         if id(model) in self._lean:
             return llama.LlamaState(self._lean[id(model)])
-        return cache.open_state(model, prompt_ids if self.is_encoder_decoder else None)
+        if not self.is_encoder_decoder:
+            return cache.open_state(model)
+        memory = {} if encoded is None else encoded
+        if id(model) not in memory:
+            memory[id(model)] = cache.encode(model, prompt_ids)
+        return cache.open_state(model, memory[id(model)])
 
     def prefix(self, prompt_ids: Sequence[int]) -> list[int]:
         """What the decoder starts from: the prompt, or the decoder's start token."""
@@ -219,21 +239,21 @@ def load_pair(
 ) -> ModelPair:
     """Load a pair by its catalogue name, a PairSpec, or a local folder or Hub id of the target.
 
-    device: a torch device; None takes CUDA where there is one. precision: "fp32", "bf16", or None
-    for the faster one here. draft: folder or Hub id of the draft for a target that is not in the
+    device: a torch device; None takes CUDA where there is one. precision: "fp32", "bf16", "int8"
+    (weights only), or None for bf16 where the machine computes in it, else fp32. draft: folder or Hub id of the draft for a target that is not in the
     catalogue. Raises ValueError naming the bad argument; nothing is loaded then.
     """
     spec = _resolve(pair, draft)
     where = _device(device)
     dtype = _dtype(precision, where)
     try:
-        return _load(spec, where, dtype)
+        return _load(spec, where, dtype, int8=precision == "int8")
     except (OSError, SafetensorError) as error:  # missing or corrupt files, no network
         reason = str(error).strip().splitlines()[0]
         raise ValueError(f"pair: {spec.name!r} cannot be loaded: {reason}") from error
 
 
-def _load(spec: PairSpec, where: torch.device, dtype: torch.dtype) -> ModelPair:
+def _load(spec: PairSpec, where: torch.device, dtype: torch.dtype, int8: bool) -> ModelPair:
     tokenizer = _load_tokenizer(spec.target)
     target = _load_model(spec.target, dtype).to(where)
     drafter, draft_tokenizer = None, None
@@ -242,7 +262,9 @@ def _load(spec: PairSpec, where: torch.device, dtype: torch.dtype) -> ModelPair:
         shares = folder is not None and not (folder / "tokenizer.json").exists()
         draft_tokenizer = None if shares else _load_tokenizer(spec.draft)
         drafter = _load_model(spec.draft, dtype, shared=target if shares else None)
-    return ModelPair(target, drafter, tokenizer, draft_tokenizer=draft_tokenizer, name=spec.name)
+    return ModelPair(
+        target, drafter, tokenizer, draft_tokenizer=draft_tokenizer, name=spec.name, int8=int8
+    )
 
 
 def _resolve(pair: str | PairSpec, draft: str | None) -> PairSpec:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +66,7 @@ def stream(
     their own, are measured against. params: the method's own.
     Raises ValueError, before any model runs, naming the bad parameter, its value and the range.
     """
+    check_deadline(deadline_s)
     plan = prepare(pair, prompt, method, params, raw=raw, reference=reference)
     return run_plan(plan, cancelled, deadline_s)
 
@@ -91,6 +92,27 @@ class Plan:
     reference: Sampling
 
 
+def check(method: str, params: dict[str, Any]) -> Settings:
+    """Checked settings, as far as they can be judged before a pair is loaded."""
+    settings = parse(method, params)
+    limits = settings.params
+    if limits.min_new_tokens > limits.max_new_tokens:
+        raise fail(
+            "min_new_tokens",
+            limits.min_new_tokens,
+            f"at most max_new_tokens ({limits.max_new_tokens})",
+        )
+    text.StopStrings(limits.stop)
+    return settings
+
+
+def check_deadline(seconds: Any) -> None:
+    """Raise ValueError unless `seconds` is None or a time that a run may take."""
+    number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if seconds is not None and not (number and 0 <= seconds < float("inf")):
+        raise fail("deadline_s", seconds, "a number of seconds, at least 0, or None")
+
+
 def prepare(
     pair: ModelPair,
     prompt: str | Sequence[int],
@@ -101,15 +123,9 @@ def prepare(
     reference: dict[str, Any] | None = None,
 ) -> Plan:
     """Check a request as `stream` does, without running it."""
-    settings = parse(method, params)
+    settings = check(method, params)
     limits = settings.params
     method_named(method).validate(settings, pair)
-    if limits.min_new_tokens > limits.max_new_tokens:
-        raise fail(
-            "min_new_tokens",
-            limits.min_new_tokens,
-            f"at most max_new_tokens ({limits.max_new_tokens})",
-        )
     stops = text.StopStrings(limits.stop)
     if stops and pair.tokenizer is None:
         raise fail("stop", limits.stop, "nothing: this pair has no tokenizer, so text is unknown")
@@ -149,7 +165,8 @@ class _Session:
         self._cancelled = cancelled
         self._deadline = None if deadline_s is None else time.monotonic() + deadline_s
         self._clock = Clock(self._pair.device)
-        self._elapsed, self._ttft = 0.0, None
+        self._elapsed = 0.0
+        self._ttft: float | None = None
         self._tokens: list[Token] = []
         self._rounds: list[Round] = []
         self._stream = text.TextStream(self._pair.tokenizer) if self._pair.tokenizer else None
@@ -191,9 +208,9 @@ class _Session:
         return None
 
     def _stop(self, ids: Sequence[int]) -> bool:
-        """Whether a stop string is complete in the last few ids; earlier ids were checked before."""
-        tail = list(ids[-(self._plan.stops.longest + 16) :])
-        return self._plan.stops.find(text.full_text(self._pair.tokenizer, tail)) is not None
+        """Whether a stop string is complete. All ids are decoded: a window could begin inside a
+        character, and a short decode costs far less than a model's pass."""
+        return self._plan.stops.find(text.full_text(self._pair.tokenizer, ids)) is not None
 
     def events(self) -> Iterator[Event]:
         engine = method_named(self._plan.method).run(self._run)
@@ -212,7 +229,7 @@ class _Session:
         finally:
             engine.close()  # frees the caches even when the consumer leaves early
 
-    def _step(self, engine: Iterator[EngineEvent]) -> EngineEvent:
+    def _step(self, engine: Generator[EngineEvent, None, None]) -> EngineEvent:
         """One engine step, alone on the pair and timed. inference_mode must not outlive the step:
         it is a thread's state, and the generator may be resumed by another thread."""
         with self._pair.lock, torch.inference_mode():
@@ -283,8 +300,8 @@ class _Session:
         return DecodeResult(
             method=self._plan.method,
             params={**settings.flat(), "seed": self._plan.seed},
-            prompt_ids=tuple(self._plan.prompt_ids),
-            token_ids=tuple(ids),
+            prompt_ids=list(self._plan.prompt_ids),
+            token_ids=ids,
             text=full,
             finish_reason=event.reason,
             tokens=tuple(tokens),

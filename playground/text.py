@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from functools import partial
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Any
 
 Tokenizer = Any  # fast and slow ones share an interface but no base class that we could import
@@ -193,7 +193,8 @@ def pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
         result[i] = piece
     text, joined = full_text(tokenizer, ids), "".join(result)
     if joined != text:  # an incomplete tail, or a decoder that rewrote what had settled
-        shared = len(commonprefix([joined, text]))
+        pairs = zip(joined, text, strict=False)
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         result = cut_pieces(result, shared)
         result[ordinary[-1] if ordinary else -1] += text[shared:]
     return result

@@ -93,6 +93,20 @@ def test_half_precision_stays_within_its_own_rounding() -> None:
 
 
 @torch.inference_mode()
+def test_int8_weights_are_close_for_few_rows_and_many() -> None:
+    """Both products of the int8 weights give the same logits, near those of bf16."""
+    model = make("qwen2", torch.bfloat16)
+    ids = torch.randint(0, 64, (1, 24))
+    few, many = (LlamaState(LeanLlama(model, int8=True)) for _ in range(2))
+    one_by_one = torch.stack([few.forward(ids[:, i : i + 1])[0, 0] for i in range(24)]).float()
+    at_once = many.forward(ids)[0].float()
+    expected = model(ids).logits[0].float()
+    spread = expected.std()
+    assert (one_by_one - at_once).abs().mean() < 0.05 * spread
+    assert (at_once - expected).abs().mean() < 0.15 * spread
+
+
+@torch.inference_mode()
 def test_the_models_own_weights_and_forward_stay_intact() -> None:
     """Fusing shares memory with the model: the same values, stored once."""
     model = make("qwen2")
@@ -101,7 +115,7 @@ def test_the_models_own_weights_and_forward_stay_intact() -> None:
     lean = LeanLlama(model)
     assert torch.equal(model(ids).logits, before)
     q_proj = model.model.layers[0].self_attn.q_proj.weight
-    assert q_proj.data_ptr() == lean.layers[0].qkv[0].data_ptr()
+    assert q_proj.data_ptr() == lean.layers[0].qkv._weight.data_ptr()  # type: ignore[union-attr]
 
 
 def test_chosen_where_it_fits_and_refused_elsewhere() -> None:
