@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from playground import charts
 from playground.methods import fields_of, method_named
 from playground.metrics import ratio
 from playground.models import ModelPair
+from playground.params import check as check_value
 from playground.params import fail, unknown
-from playground.session import Cancelled, Plan, decode, prepare, run_plan
+from playground.session import Cancelled, Plan, check, check_deadline, prepare, run_plan
 from playground.types import DecodeResult, Event, to_json
 
 # What the page starts with; labels are the methods' names.
@@ -26,7 +28,7 @@ DEFAULT_RUNS: dict[str, dict[str, Any]] = {
     "mentored": {"method": "mentored", "num_draft_tokens": 4, "divergence_budget": 0.2},
 }
 _LAW = ("temperature", "top_k", "top_p")
-_WARM_UP_TOKENS = 6
+_WARM_UP_STEPS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ def compare_stream(
     the methods that have it. repeats: every run is timed this often, its median reported. All runs
     are checked, ValueError naming the bad parameter, before any model runs.
     """
+    check_deadline(deadline_s)
     plans = prepare_all(pair, prompt, runs, repeats, raw=raw, **common)
     return _compare(pair, prompt, plans, repeats, cancelled, deadline_s)
 
@@ -127,61 +130,76 @@ def prepare_all(
     **common: Any,
 ) -> dict[str, Plan]:
     """The checked request of every run, by label."""
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= 100:
-        raise fail("repeats", repeats, "a whole number from 1 to 100")
-    if runs is None:
-        runs, common = _default_runs(pair), {**DEFAULT_COMMON, **common}
-    if not isinstance(runs, dict) or not runs:
-        raise fail("runs", runs, 'at least one run: {label: {"method": ..., ...}}')
-    merged = {label: _merged(label, run, common) for label, run in runs.items()}
-    _check_common(merged, common)
-    reference = {k: common[k] for k in _LAW if k in common}
+    merged, reference = check_runs(runs, repeats, common, pair.draft is not None)
     return {
         label: prepare(pair, prompt, method, params, raw=raw, reference=reference)
         for label, (method, params) in merged.items()
     }
 
 
-def _default_runs(pair: ModelPair) -> dict[str, dict[str, Any]]:
+def check_runs(
+    runs: dict[str, dict[str, Any]] | None,
+    repeats: int,
+    common: dict[str, Any],
+    has_draft: bool = True,
+) -> tuple[dict[str, tuple[str, dict[str, Any]]], dict[str, Any]]:
+    """Method and parameters of every run by label, and the law that fidelity refers to.
+
+    Raises ValueError for what can be judged before a pair is loaded.
+    """
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= 100:
+        raise fail("repeats", repeats, "a whole number from 1 to 100")
+    if runs is None:
+        runs, common = _default_runs(has_draft), {**DEFAULT_COMMON, **common}
+    if not isinstance(runs, dict) or not runs:
+        raise fail("runs", runs, 'at least one run: {label: {"method": ..., ...}}')
+    merged = {label: _merged(label, run, common) for label, run in runs.items()}
+    _check_common(merged, common)
+    for method, params in merged.values():
+        check(method, params)
+    return merged, {k: common[k] for k in _LAW if k in common}
+
+
+def _default_runs(has_draft: bool) -> dict[str, dict[str, Any]]:
     """The page's runs; without a draft model, the speculative ones copy from the prompt."""
-    if pair.draft is not None:
+    if has_draft:
         return DEFAULT_RUNS
     lookup = {"proposer": "prompt_lookup"}
     return {k: v | lookup if "num_draft_tokens" in v else v for k, v in DEFAULT_RUNS.items()}
 
 
 def _merged(label: Any, run: Any, common: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    if not isinstance(label, str) or not label.strip():
+        raise fail("runs", label, "a text as the label of every run")
     if not isinstance(run, dict) or "method" not in run:
         raise fail("runs", {label: run}, 'a record such as {"method": "greedy"} for every label')
     own = {k: v for k, v in run.items() if k != "method"}
-    known = {f.name for f in fields_of(run["method"], {**common, **own})}
-    return run["method"], {k: v for k, v in common.items() if k in known} | own
+    params = own
+    for _ in range(2):  # a common choice of rule or proposer brings in further parameters
+        known = {f.name for f in fields_of(run["method"], params)}
+        params = {k: v for k, v in common.items() if k in known} | own
+    return run["method"], params
 
 
 def _check_common(merged: dict[str, tuple[str, dict[str, Any]]], common: dict[str, Any]) -> None:
-    """A common parameter that no run takes is a mistake, not a wish."""
-    taken = {key for _, params in merged.values() for key in params}
-    known = {f.name for method, params in merged.values() for f in fields_of(method, params)}
+    """A common parameter that no run has is a mistake, not a wish; its value counts even where
+    every run has its own."""
+    known = {f.name: f for method, params in merged.values() for f in fields_of(method, params)}
     for key, value in common.items():
-        if key not in taken:
-            raise unknown(key, value, sorted(known), "none of these runs")
+        if key not in known:
+            raise unknown(key, value, sorted(known), "this set of runs")
+        check_value(known[key], value)
 
 
-def warm_up(pair: ModelPair, plans: dict[str, Plan]) -> None:
-    """Run every path once, a few tokens long, so that no first-time cost is timed."""
+def warm_up(pair: ModelPair, plans: dict[str, Plan], cancelled: Cancelled | None = None) -> None:
+    """Run every path once, a few steps long, so that no first-time cost is timed."""
     for plan in plans.values():
         settings = plan.settings.flat()
-        path = (
-            plan.method,
-            settings.get("proposer"),
-            settings.get("verifier"),
-            settings.get("num_beams"),
-        )
-        if path in pair.warmed:
+        path = (plan.method, *(settings.get(k) for k in ("proposer", "verifier", "num_beams")))
+        if path in pair.warmed or (cancelled is not None and cancelled()):
             continue
-        params = {k: v for k, v in settings.items() if k in ("proposer", "verifier", "num_beams")}
-        limit = min(_WARM_UP_TOKENS, plan.settings.params.max_new_tokens)
-        decode(pair, plan.prompt_ids, plan.method, max_new_tokens=limit, seed=0, **params)
+        for _ in itertools.islice(run_plan(plan, cancelled), _WARM_UP_STEPS):
+            pass
         pair.warmed.add(path)
 
 
@@ -193,7 +211,7 @@ def _compare(
     cancelled: Cancelled | None,
     deadline_s: float | None,
 ) -> Iterator[tuple[str, Event | Comparison]]:
-    warm_up(pair, plans)
+    warm_up(pair, plans, cancelled)
     found: dict[str, list[DecodeResult]] = {label: [] for label in plans}
     for _ in range(repeats):  # whole passes, so that a drift of the machine hits every run alike
         for label, plan in plans.items():

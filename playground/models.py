@@ -7,6 +7,7 @@ no code from a repository.
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 import os
 import threading
@@ -240,8 +241,8 @@ def load_pair(
     """Load a pair by its catalogue name, a PairSpec, or a local folder or Hub id of the target.
 
     device: a torch device; None takes CUDA where there is one. precision: "fp32", "bf16", "int8"
-    (weights only), or None for bf16 where the machine computes in it, else fp32. draft: folder or Hub id of the draft for a target that is not in the
-    catalogue. Raises ValueError naming the bad argument; nothing is loaded then.
+    (weights only), or None for bf16 where the machine computes in it, else fp32. draft: folder or
+    Hub id of the draft, in place of the catalogue's. Raises ValueError naming the bad argument.
     """
     spec = _resolve(pair, draft)
     where = _device(device)
@@ -254,6 +255,9 @@ def load_pair(
 
 
 def _load(spec: PairSpec, where: torch.device, dtype: torch.dtype, int8: bool) -> ModelPair:
+    for source in (spec.target, spec.draft):
+        if spec.embedded and source and folder_of(source) is None:
+            raise OSError(f"the embedded weights {source!r} are missing from assets/models")
     tokenizer = _load_tokenizer(spec.target)
     target = _load_model(spec.target, dtype).to(where)
     drafter, draft_tokenizer = None, None
@@ -268,11 +272,10 @@ def _load(spec: PairSpec, where: torch.device, dtype: torch.dtype, int8: bool) -
 
 
 def _resolve(pair: str | PairSpec, draft: str | None) -> PairSpec:
-    if isinstance(pair, PairSpec):
-        return pair
     if isinstance(pair, str) and pair not in PAIRS and (draft or folder_of(pair)):
         return PairSpec(name=pair, target=pair, draft=draft, title=pair)
-    return lookup(PAIRS, pair, "pair")
+    spec = pair if isinstance(pair, PairSpec) else lookup(PAIRS, pair, "pair")
+    return dataclasses.replace(spec, draft=draft, embedded=False) if draft else spec
 
 
 def _device(device: str | None) -> torch.device:

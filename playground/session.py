@@ -22,7 +22,7 @@ from playground.explain import Explainer
 from playground.methods import method_named, parse
 from playground.metrics import Timing, summarise
 from playground.models import ModelPair
-from playground.params import fail
+from playground.params import build, fail
 from playground.sampling import Clock, Draws, Limits, Sampling, Warper
 from playground.types import (
     BeamEvent,
@@ -141,7 +141,7 @@ def prepare(
 def _eos_ids(pair: ModelPair, value: Any) -> frozenset[int]:
     if value is None:
         return pair.eos_ids()
-    ids = list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
+    ids = list(value) if isinstance(value, (list, tuple)) else [value]
     for i in ids:
         if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < pair.vocab_size:
             raise fail(
@@ -154,7 +154,8 @@ def _reference(limits: Limits, reference: dict[str, Any] | None) -> Sampling:
     """The law that fidelity is measured against: the run's own, or the comparison's."""
     values = {f.name: getattr(limits, f.name) for f in dataclasses.fields(limits)}
     own = {f.name for f in dataclasses.fields(Sampling)}
-    return Sampling(**{k: v for k, v in ({**(reference or {}), **values}).items() if k in own})
+    merged = {k: v for k, v in ({**(reference or {}), **values}).items() if k in own}
+    return build(Sampling, merged, "the reference law")  # type: ignore[no-any-return]
 
 
 class _Session:
@@ -216,7 +217,9 @@ class _Session:
         engine = method_named(self._plan.method).run(self._run)
         try:
             while True:
-                event = self._step(engine)
+                # Asked before the first step, too: a run cancelled in the queue costs no pass.
+                reason = self._interrupted() if not self._clock.passes["target"] else None
+                event = Finished(reason) if reason else self._step(engine)
                 if isinstance(event, Finished):
                     result = self._finish(event)
                     yield ResultEvent(result, result.text, self._elapsed, len(result.token_ids))
@@ -258,7 +261,7 @@ class _Session:
         return dataclasses.replace(token, text=piece)
 
     def _visible(self) -> str | None:
-        """The text so far that is certain to stay: nothing that may become part of a stop string."""
+        """The text so far that is sure to stay: nothing that may become part of a stop string."""
         if self._stream is None:
             return None
         cut = self._plan.stops.find(self._text)

@@ -108,6 +108,14 @@ def test_a_corrupt_weights_file_is_one_clear_error(tmp_path: Path) -> None:
         pg.load_pair(pg.PairSpec("x", folder, None, "x"))
 
 
+def test_missing_embedded_weights_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("playground.catalog.ASSETS", tmp_path)
+    with pytest.raises(ValueError, match="embedded weights 'chat-target' are missing"):
+        pg.load_pair("chat")
+
+
 def test_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(ValueError, match="pair: 'nope' is not allowed; use one of 'chat'"):
         pg.load_pair("nope")

@@ -1,0 +1,296 @@
+"""python -m playground: pairs, compare, decode, solve.
+
+Results go to stdout, progress to stderr. Bad input is told in one line and exit code 2, before a
+model is loaded wherever that can be known without one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+from huggingface_hub.utils.tqdm import disable_progress_bars
+from transformers.utils import logging
+
+from playground import report
+from playground.arguments import (
+    add_input,
+    add_options,
+    given,
+    named_pair,
+    number,
+    numbers,
+    parse_runs,
+    read_prompt,
+)
+from playground.catalog import PAIRS
+from playground.compare import DEFAULT_COMMON, DEFAULT_RUNS, Comparison, check_runs, compare_stream
+from playground.mentored import DIVERGENCES, solve
+from playground.methods import METHODS
+from playground.models import ModelPair, load_pair
+from playground.params import fail, field_of
+from playground.proposers import PROPOSERS
+from playground.session import check, check_deadline, stream
+from playground.types import BeamEvent, DecodeResult, Event, PairSpec, to_json
+from playground.verifiers import VERIFIERS, MentoredParams
+
+Command = Callable[[argparse.Namespace], None]
+_INPUT = "(--prompt TEXT | --prompt-file FILE | --ids ID ...)"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises its errors, so that `main` tells them all in one style."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. The exit code: 0, 2 for bad input, 130 after Ctrl+C."""
+    _settle_output()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            args = parser().parse_args(_utf8(sys.argv[1:] if argv is None else argv))
+            args.run(args)
+            sys.stdout.flush()
+    except ValueError as error:
+        _note(f"playground: {_one_line(error)}")
+        return 2
+    except KeyboardInterrupt:
+        _note("playground: interrupted")
+        return 130
+    except BrokenPipeError:  # the reader, `head` perhaps, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _settle_output() -> None:
+    """UTF-8 on stdout whatever the locale; no bars and chatter of the libraries on stderr."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(encoding="utf-8")
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    if not sys.stderr.isatty():
+        disable_progress_bars()  # a download's bar is welcome where somebody waits for it
+
+
+def _utf8(arguments: Sequence[str]) -> list[str]:
+    """The arguments, of which none has stray bytes, which could be neither encoded nor printed."""
+    for argument in arguments:
+        if any("\ud800" <= char <= "\udfff" for char in argument):
+            raise fail("argument", argument, "text in UTF-8")
+    return list(arguments)
+
+
+def _note(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _one_line(error: Exception) -> str:
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return first or type(error).__name__
+
+
+def _print_json(record: Any) -> None:
+    print(json.dumps(record, ensure_ascii=False, allow_nan=False))
+
+
+# --- options --------------------------------------------------------------------------------------
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    whole = _Parser(
+        prog="python -m playground",
+        description="Greedy, beam, speculative and mentored decoding, side by side.",
+        allow_abbrev=False,
+    )
+    commands = whole.add_subparsers(metavar="command", dest="command", required=True)
+    _add(commands, "pairs", _pairs, "List the pairs of models that are known by name.")
+    _add_compare(commands)
+    _add_decode(commands)
+    _add_solve(commands)
+    return whole
+
+
+def _add(commands: Any, name: str, run: Command, help: str, epilog: str = "") -> Any:
+    command = commands.add_parser(
+        name,
+        help=help,
+        description=help,
+        epilog=epilog,
+        usage=f"%(prog)s {_INPUT} [options]" if epilog else None,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("--json", action="store_true", help="print the library's record as JSON")
+    command.set_defaults(run=run)
+    return command
+
+
+def _add_compare(commands: Any) -> None:
+    help = "Run one prompt through several methods, one after another, and compare them."
+    common = ", ".join(f"{name} {value}" for name, value in DEFAULT_COMMON.items())
+    default = f"Without --run: {', '.join(DEFAULT_RUNS)}; {common}, where nothing else is said."
+    command = _add(commands, "compare", _compare, help, f"{_lines()}\n\n{default}")
+    add_input(command)
+    command.add_argument(
+        "--run",
+        dest="runs",
+        action="append",
+        metavar="LABEL=METHOD,KEY=VALUE,...",
+        help="one run, such as 'D0.5=mentored,divergence_budget=0.5'; may be given several times",
+    )
+    command.add_argument("--repeats", default="1", metavar="N", help="timed runs of each (1)")
+    add_options(command)
+
+
+def _add_decode(commands: Any) -> None:
+    help = "Run one method on a prompt and print its text as it is decoded."
+    command = _add(commands, "decode", _decode, help, _lines())
+    add_input(command)
+    command.add_argument("--method", default="speculative", help="see below (speculative)")
+    add_options(command)
+
+
+def _add_solve(commands: Any) -> None:
+    help = "Find the acceptance rule of highest acceptance within a divergence budget."
+    command = _add(commands, "solve", _solve, help)
+    for role in ("target", "draft"):
+        law = f"the {role}'s probabilities, such as 0.5,0.3,0.2"
+        command.add_argument(f"--{role}", required=True, metavar="P,P,...", help=law)
+    budget = field_of(MentoredParams, "divergence_budget")
+    command.add_argument("--budget", default=str(budget.default), help=budget.metadata["help"])
+    names = ", ".join(DIVERGENCES)
+    command.add_argument("--divergence", default="kl", metavar="NAME", help=f"{names} (kl)")
+    keep = field_of(MentoredParams, "keep_support")
+    command.add_argument(
+        "--keep-support",
+        action=argparse.BooleanOptionalAction,
+        default=keep.default,
+        help=keep.metadata["help"],
+    )
+
+
+def _lines() -> str:
+    """Every method, rule and proposer in one line, as its class words it."""
+    tables = {"--method": METHODS, "--verifier": VERIFIERS, "--proposer": PROPOSERS}
+    blocks = [
+        "\n".join([f"{title}:", *(f"  {name:<14}{cls.line}" for name, cls in table.items())])
+        for title, table in tables.items()
+    ]
+    return "\n\n".join(blocks)
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+def _pairs(args: argparse.Namespace) -> None:
+    if args.json:
+        _print_json(to_json(list(PAIRS.values())))
+    else:
+        print(report.pairs(list(PAIRS.values())))
+
+
+def _decode(args: argparse.Namespace) -> None:
+    params, deadline_s = given(args), _deadline(args)
+    check(args.method, params)
+    prompt, spec = read_prompt(args), named_pair(args.pair, args.draft)
+    pair, loaded = _load(args, spec)
+    events = stream(pair, prompt, args.method, raw=args.raw, deadline_s=deadline_s, **params)
+    _note(loaded)
+    result = _follow(events, show=not args.json)
+    if args.json:
+        _print_json(result.to_dict())
+    _note(report.summary(args.method, result))
+
+
+def _follow(events: Iterator[Event], show: bool) -> DecodeResult:
+    """The result of a run; where `show`, its text is printed as it is decoded, a search's at the
+    end, since its best text may still change."""
+    num_shown, result = 0, None
+    for event in events:
+        result = event.result
+        if show and event.text is not None and not isinstance(event, BeamEvent):
+            print(event.text[num_shown:], end="", flush=True)
+            num_shown = max(num_shown, len(event.text))
+    assert result is not None
+    if show:
+        print() if result.text is not None else print(report.text(result))
+    return result
+
+
+def _compare(args: argparse.Namespace) -> None:
+    common, deadline_s = given(args), _deadline(args)
+    runs, repeats = parse_runs(args.runs or []) or None, number(args.repeats, whole=True)
+    spec = named_pair(args.pair, args.draft)
+    merged, _ = check_runs(runs, repeats, common, spec.draft is not None)
+    prompt = read_prompt(args)
+    pair, loaded = _load(args, spec)
+    items = compare_stream(
+        pair, prompt, runs, repeats, raw=args.raw, deadline_s=deadline_s, **common
+    )
+    _note(loaded)
+    found = _progress(items, len(merged) * repeats)
+    if args.json:
+        _print_json(found.to_dict())
+    else:
+        print(report.comparison(found))
+
+
+def _progress(items: Iterator[tuple[str, Event | Comparison]], total: int) -> Comparison:
+    """The comparison, with a note on every run that has ended."""
+    count = 0
+    for label, item in items:
+        if isinstance(item, Comparison):
+            return item
+        if item.result is not None:
+            count += 1
+            _note(f"{count}/{total} {report.summary(label, item.result)}")
+    raise AssertionError("a comparison ends with its record")
+
+
+def _solve(args: argparse.Namespace) -> None:
+    target, draft = numbers("target", args.target), numbers("draft", args.draft)
+    budget = number(args.budget)
+    if isinstance(budget, str):
+        raise fail("budget", budget, "a number of at least 0")
+    found = solve(target, draft, budget, args.divergence, args.keep_support)
+    if args.json:
+        _print_json(found.to_dict())
+    else:
+        exact = solve(target, draft, 0.0)
+        print(report.optimum(found, target, draft, exact.acceptance))
+
+
+def _deadline(args: argparse.Namespace) -> float | None:
+    if args.deadline_s is None:
+        return None
+    seconds = number(args.deadline_s)
+    check_deadline(seconds)
+    return float(seconds)
+
+
+def _load(args: argparse.Namespace, spec: PairSpec) -> tuple[ModelPair, str]:
+    """The pair, and a note on it; raises ValueError for anything that is wrong with its files."""
+    if sys.stderr.isatty():
+        _note(f"loading {spec.name} ...")
+    start = time.perf_counter()
+    try:
+        pair = load_pair(spec, args.device, args.precision)
+    except Exception as error:  # a broken file can fail in any way inside three libraries
+        reason = _one_line(error)
+        if isinstance(error, ValueError) and re.match(r"[a-z_]+: ", reason):
+            raise  # the library's own message, which names what is wrong
+        raise ValueError(f"pair: {spec.name!r} cannot be loaded: {reason}") from error
+    seconds = report.three_digits(time.perf_counter() - start)
+    return pair, f"{spec.name}: {pair.precision} on {pair.device}, loaded in {seconds} s"

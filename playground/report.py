@@ -1,0 +1,132 @@
+"""Records as plain text for a terminal: aligned tables and one-line summaries.
+
+Numbers have three significant digits; what does not exist is "–".
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from playground.compare import Comparison
+from playground.mentored import Optimum
+from playground.types import DecodeResult, PairSpec
+
+NONE = "–"
+_COLUMNS = {
+    "tok/s": "tokens_per_s",
+    "×": "speedup",
+    "accepted %": "acceptance_rate",
+    "tokens/pass": "tokens_per_target_pass",
+    "KL": "mean_divergence",
+    "fidelity %": "fidelity",
+    "first s": "ttft_s",
+    "total s": "total_s",
+}
+
+
+def three_digits(value: float | None) -> str:
+    """Three significant digits, without an exponent from 0.001 to a million; "–" for none."""
+    if value is None:
+        return NONE
+    if value == 0 or not 1e-3 <= abs(value) < 1e6:
+        return f"{value:.3g}"
+    rounded = float(f"{value:.2e}")
+    decimals = 2 - int(f"{value:.2e}".partition("e")[2])
+    return f"{rounded:.{max(0, decimals)}f}"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], num_left: int = 1) -> str:
+    """Aligned columns: the first `num_left` to the left, numbers to the right."""
+    columns = list(zip(header, *rows, strict=True))
+    widths = [max(map(_width, column)) for column in columns]
+    lines = []
+    for row in (header, *rows):
+        cells = [_padded(cell, widths[i], i < num_left) for i, cell in enumerate(row)]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _padded(cell: str, width: int, left: bool) -> str:
+    space = " " * (width - _width(cell))
+    return cell + space if left else space + cell
+
+
+def _width(text: str) -> int:
+    """Columns that a text takes in a terminal: Chinese characters take two, accents none."""
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
+
+
+def comparison(found: Comparison) -> str:
+    """A row for every run, then every run's text."""
+    rows = []
+    for record in found.rows():
+        values = {title: record[key] for title, key in _COLUMNS.items()}
+        cells = [three_digits(_scaled(title, value)) for title, value in values.items()]
+        rows.append([str(record["label"]), str(record["badge"]), *cells])
+    texts = [f"[{label}]\n{text(result)}" for label, result in found.results.items()]
+    return "\n\n".join([table(["run", "badge", *_COLUMNS], rows, num_left=2), *texts])
+
+
+def _scaled(title: str, value: float | None) -> float | None:
+    return 100 * value if value is not None and title.endswith("%") else value
+
+
+def text(result: DecodeResult) -> str:
+    """The text of a run, its ids where there is no tokenizer, every beam where it has several."""
+    if len(result.beams) > 1:
+        return "\n".join(
+            f"{three_digits(beam.score)}  {_words(beam.text, beam.token_ids)}"
+            for beam in result.beams
+        )
+    return _words(result.text, result.token_ids)
+
+
+def _words(text: str | None, ids: Sequence[int]) -> str:
+    return " ".join(map(str, ids)) if text is None else text
+
+
+def summary(label: str, result: DecodeResult) -> str:
+    """One line on a finished run."""
+    metrics, count = result.metrics, result.metrics.num_new_tokens
+    facts = [
+        f"{count} token{'' if count == 1 else 's'} ({result.finish_reason})",
+        f"{three_digits(metrics.total_s)} s",
+        f"{three_digits(metrics.tokens_per_s)} tokens/s",
+    ]
+    if metrics.acceptance_rate is not None:
+        facts.append(f"accepted {three_digits(100 * metrics.acceptance_rate)} %")
+    return f"{label}: {', '.join([*facts, *result.notes])}"
+
+
+def optimum(
+    found: Optimum, target: Sequence[float], draft: Sequence[float], exact_acceptance: float
+) -> str:
+    """The numbers of an optimum, then a row for every token."""
+    facts = {
+        "alpha": found.alpha,
+        "beta": found.beta,
+        "acceptance": found.acceptance,
+        "exact rule's acceptance": exact_acceptance,
+        "divergence spent": found.divergence_spent,
+    }
+    lines = [f"{name:<24}{three_digits(value)}" for name, value in facts.items()]
+    columns: dict[str, Sequence[float]] = {
+        "target": target,
+        "draft": draft,
+        "output": found.output_probs.tolist(),
+        "accept": found.accept_probs.tolist(),
+        "residual": found.residual_probs.tolist(),
+    }
+    rows = [
+        [str(i), *map(three_digits, row)]
+        for i, row in enumerate(zip(*columns.values(), strict=True))
+    ]
+    return "\n".join([*lines, "", table(["token", *columns], rows, num_left=0)])
+
+
+def pairs(specs: Sequence[PairSpec]) -> str:
+    """A row for every pair."""
+    rows = [[p.name, p.title, "embedded" if p.embedded else "Hub", p.license] for p in specs]
+    return table(["name", "title", "where", "licence"], rows, num_left=4)
