@@ -9,14 +9,14 @@ strictly convex f-divergence) is one family, with α in (0, 1] and β ≥ 1:
 
     r = min(1, q / (α·p))      s = max(0, q/β − p) / (1 − R)      π = clamp(p, q/β, q/α)
 
-where α fixes β, as both sides of the clamp move the mass that is rejected, e = 1 − R:
-Σ max(0, p − q/α) = e = Σ max(0, q/β − p). For total variation each of these laws is optimal.
+where α fixes β, as both sides of the clamp move the mass that is rejected, 1 − R:
+Σ max(0, p − q/α) = Σ max(0, q/β − p). For total variation each of these laws is optimal.
 
-With tokens sorted by p/q, running sums give α, β and the divergence at any e in O(log V); the
-divergence is convex and falls with e, so Newton's steps find the e that spends the budget. The
-vocabulary is not sorted for that: tokens are merged into bins of about equal p/q, and only the
-bins in which 1/α and 1/β come to lie are opened, until both lie in open ones. Every other bin is
-then wholly on one side of each level, so the answer is that of a full sort.
+With tokens sorted by p/q, running sums give α, β and the divergence at any R in O(log V); the
+divergence is convex in R, so Newton's steps find the R that spends the budget. The vocabulary is
+not sorted for that: tokens are merged into bins of about equal p/q, and only the bins in which
+1/α and 1/β come to lie are opened, until both lie in open ones. Every other bin is then wholly
+on one side of each level, so the answer is that of a full sort.
 
 Divergences do not always forbid what the target excludes (q = 0); `keep_support` does. Without
 it such tokens come last: their price, f'(∞), is above that of any other token, so first α falls
@@ -28,6 +28,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import Any
 
 import torch
@@ -35,12 +36,11 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 Law = ArrayLike | Tensor
-_Curve = Callable[[float], tuple[float, float]]  # value and slope
 
 _SUM_TOLERANCE = 1e-2  # half-precision laws miss 1 by this much, logits or counts by far more
 _NORMALISED = 1e-14  # near enough to 1: dividing again would only move last bits
 _SMALLEST = 1e-150  # a probability below counts as zero, so that products stay above it
-_SLACK, _MARGIN = 1e-10, 4e-14  # the search ends so near below the budget (relative, absolute)
+_SLACK, _MARGIN = 1e-12, 4e-14  # the search ends so near below the budget (relative, absolute)
 _MAX_STEPS = 200  # a safeguard: about ten are usual
 _FEW = 2048  # so many tokens are sorted at once
 _BIN_BITS, _NUM_BINS = 5, 1024  # 32 bins for each factor 2 of p/q, from 2^-16 to 2^16
@@ -53,6 +53,9 @@ class _Divergence:
     terms: Callable[[Any, Any, Any], Any]  # q·f(π/q) from q > 0, π and their module: torch or math
     slope: Callable[[float], float]  # f'
     price: float  # f'(∞), of output mass where the target has none
+
+    def off_support(self, mass: float) -> float:
+        return mass * self.price if mass > 0 else 0.0
 
 
 _KINDS = {
@@ -83,10 +86,10 @@ class Optimum:
     """The rule of highest acceptance within the budget; tensors are float64, shape [V].
 
     `zero_accept` is ρ, with which tokens that the target excludes (q = 0) are accepted: 0 under
-    `keep_support`, before all others are accepted, and if the draft has none; 1 if all of the
-    draft is taken. `alpha` is 0 where ρ > 0, else the largest, and `beta` the smallest, that give
-    this rule; `beta` is infinite if the draft, taken whole, lacks a token of the target. If
-    nothing is rejected the residual is never used, and is the target's law.
+    `keep_support`, before all others are accepted, and if the draft has none; 1 if the draft is
+    taken whole. `alpha` is 0 where ρ > 0, else the largest, and `beta` the smallest, of this rule;
+    `beta` is infinite if the draft, taken whole, lacks a token of the target. If nothing is
+    rejected the residual is never used, and is the target's law.
     """
 
     alpha: float
@@ -129,17 +132,18 @@ def solve(
     """The acceptance rule of highest acceptance with divergence(target, output) ≤ budget.
 
     Laws have shape [V] and are normalised in double precision, on the target's device. Budget 0
-    is the lossless rule, infinity is allowed. `divergence_spent` never exceeds the budget, and
-    is within 1e-6 of it where it binds. Raises ValueError on what is no law, budget or name.
+    is the lossless rule, infinity is allowed. `divergence_spent` never exceeds the budget, and is
+    within 1e-6 of it where it binds (chi2 excepted where 1/α nears 1e9: a change in the last bit
+    of R then spends more). Raises ValueError on what is no law, budget or name.
     """
     target, draft = _laws(target_probs=target_probs, draft_probs=draft_probs)
     kind = _known("divergence", divergence)
-    if not budget >= 0:
+    if not (isinstance(budget, Real) and budget >= 0):
         raise ValueError(f"budget={budget!r} must be a number from 0 to infinity")
-    levels = (1.0, 1.0, 0.0)  # lossless
-    if budget > 2 * _MARGIN:
-        levels = _search(target, draft, kind, budget, keep_support)
-    return _optimum(target, draft, kind, *levels)
+    if budget <= 2 * _MARGIN:
+        return _optimum(target, draft, kind, 1.0, 1.0, 0.0)
+    rule = _search(target, draft, kind, float(budget), keep_support)
+    return _optimum(target, draft, kind, *rule)
 
 
 class _Side:
@@ -148,8 +152,9 @@ class _Side:
     def __init__(self, tokens: Tensor, sign: float) -> None:
         self.sign = sign  # +1 where p ≥ q, so that the clamp takes mass away; −1 where p < q
         beyond = tokens[:2].flip(1).cumsum(1).flip(1)  # masses of each token and all further out
-        moved = sign * (tokens[1] / tokens[0] * beyond[0] - beyond[1])
-        self.moved = moved.tolist()  # by a level at this token's p/q; negated, so that it rises
+        ratio = tokens[1] / tokens[0]
+        self.ratio = [1.0, *ratio.tolist()]
+        self.moved = (sign * (ratio * beyond[0] - beyond[1])).tolist()  # with the level at this
         self.target_mass, self.draft_mass = beyond.tolist()
         self.cost = [0.0, *tokens[2].cumsum(0).tolist()]  # divergence of the tokens before it
 
@@ -159,7 +164,7 @@ class _Side:
             return math.inf if self.sign > 0 else 0.0, 0.0, self.cost[-1]
         first = min(bisect_right(self.moved, -mass), len(self.moved) - 1)
         level = (self.draft_mass[first] - self.sign * mass) / self.target_mass[first]
-        level = max(level, 1.0) if self.sign > 0 else min(max(level, _SMALLEST), 1.0)
+        level = sorted((self.ratio[first], level, self.ratio[first + 1]))[1]  # else by rounding
         return level, self.target_mass[first], self.cost[first]
 
 
@@ -179,7 +184,7 @@ class _Family:
 
     def spent(self, rejected: float) -> tuple[float, float]:
         """The divergence, and its slope in `rejected`."""
-        value, slopes = _times(self.off_support - rejected, self.kind.price), []
+        value, slopes = self.kind.off_support(self.off_support - rejected), []
         under, over = self.under.at(rejected), self.over.at(rejected - self.off_support)
         for (level, clamped, cost), limit in (under, -math.inf), (over, self.kind.price):
             value += cost + (clamped * self.kind.terms(1.0, level, math) if clamped > 0 else 0.0)
@@ -189,14 +194,14 @@ class _Family:
     def best(self, budget: float, keep_support: bool) -> tuple[float, float, float]:
         """1/α (infinite where no token with q > 0 is refused), 1/β and ρ that spend the budget."""
         budget = min(budget, 1e300)
-        slack = _MARGIN + _SLACK * budget
+        goal, slack = budget - _MARGIN - _SLACK * budget, (_MARGIN + _SLACK * budget) / 2
         low = high = self.off_support
-        all_fit = low > 0 and self.spent(low)[0] <= budget - slack / 4  # all tokens with q > 0
+        all_fit = low > 0 and self.spent(low)[0] <= goal  # tokens with q > 0
         if all_fit:
             low = low if keep_support or math.isinf(self.kind.price) else 0.0
         elif self.under.moved:
             high = self.under.target_mass[0] - self.under.draft_mass[0]
-        rejected = _falling_root(self.spent, low, high, budget - slack, budget - slack / 4)
+        rejected = _falling_root(self.spent, low, high, goal, slack)
         if rejected == high and not all_fit:
             return 1.0, 1.0, 0.0  # the acceptance cannot rise by its last bit
         above, below = self.over.at(rejected - self.off_support)[0], self.under.at(rejected)[0]
@@ -204,43 +209,29 @@ class _Family:
         return above, below, rho
 
 
-def _falling_root(curve: _Curve, low: float, high: float, least: float, most: float) -> float:
-    """Where a convex falling curve is between `least` and `most`: Newton within a bracket.
+def _falling_root(
+    curve: Callable[[float], tuple[float, float]],
+    low: float,
+    high: float,
+    goal: float,
+    slack: float,
+) -> float:
+    """Where a convex falling curve (value, slope) is within `slack` of `goal`, by Newton's steps.
 
-    At `high` it is not above `most`; that is the answer if rounding leaves nothing in between.
+    At `high` it is lower; that is the answer if rounding leaves nothing in between.
     """
     x = (low + high) / 2
     for _ in range(_MAX_STEPS):
         if not max(low, _SMALLEST) < x < high:
             break
         value, slope = curve(x)
-        if least <= value <= most:
+        if abs(value - goal) <= slack:
             return x
-        low, high = (x, high) if value > most else (low, x)
-        x += ((least + most) / 2 - value) / slope if slope < 0 else math.inf
+        low, high = (x, high) if value > goal else (low, x)
+        x += (goal - value) / slope if slope < 0 else math.inf
         if not low < x < high:  # geometric, since the answer may be extremely small
             x = math.sqrt(low * high) if low > 0 else high * high / 4
     return high
-
-
-class _Bins:
-    """Tokens sorted coarsely by p/q, so that most need no sorting; see `_Family` for `tokens`."""
-
-    def __init__(self, tokens: list[Tensor]) -> None:
-        self.tokens, self.bins = tokens, _bin(tokens[1] / tokens[0])
-        zeros = tokens[0].new_zeros(_NUM_BINS)
-        self.merged = torch.stack([zeros.scatter_add(0, self.bins, part) for part in tokens])
-
-    def opened(self, bins: set[int]) -> Tensor:
-        """The tokens of these bins one by one, and every other bin merged to one: [3, n]."""
-        closed = self.merged[0] > 0
-        chosen = torch.zeros_like(self.bins, dtype=torch.bool)
-        for one in bins:
-            closed[one] = False
-            chosen |= self.bins == one
-        inside = chosen.nonzero().squeeze(1)
-        tokens = torch.stack([part[inside] for part in self.tokens])
-        return torch.cat([self.merged[:, closed], tokens], dim=1)
 
 
 def _bin(ratio: Tensor) -> Tensor:
@@ -252,20 +243,25 @@ def _bin(ratio: Tensor) -> Tensor:
 def _search(
     target: Tensor, draft: Tensor, kind: _Divergence, budget: float, keep_support: bool
 ) -> tuple[float, float, float]:
+    """What `_Family.best` says of these tokens, most of them merged to bins of about equal p/q."""
     target, draft, off_support = _on_support(target, draft)
-    tokens = [target, draft, kind.terms(target, draft, torch)]
-    whole = float(tokens[2].sum()) + _times(off_support, kind.price)
+    tokens = torch.stack([target, draft, kind.terms(target, draft, torch)])
+    whole = float(tokens[2].sum()) + kind.off_support(off_support)
     if whole <= budget and not (keep_support and off_support > 0):
         return math.inf, 0.0, float(off_support > 0)
     if len(target) <= _FEW:
-        return _Family(torch.stack(tokens), kind, off_support).best(budget, keep_support)
-    bins, opened = _Bins(tokens), set[int]()
+        return _Family(tokens, kind, off_support).best(budget, keep_support)
+    bins = _bin(draft / target)
+    merged = tokens.new_zeros(3, _NUM_BINS).scatter_add_(1, bins.expand(3, -1), tokens)
+    filled, is_open = merged[0] > 0, torch.zeros_like(merged[0], dtype=torch.bool)
     while True:
-        rule = _Family(bins.opened(opened), kind, off_support).best(budget, keep_support)
-        needed = set(_bin(target.new_tensor(rule[:2])).tolist())
-        if needed <= opened:
+        inside = is_open.index_select(0, bins).nonzero().squeeze(1)
+        parts = torch.cat([merged[:, filled & ~is_open], tokens[:, inside]], dim=1)
+        rule = _Family(parts, kind, off_support).best(budget, keep_support)
+        needed = _bin(target.new_tensor(rule[:2]))
+        if is_open[needed].all():
             return rule
-        opened |= needed
+        is_open[needed] = True
 
 
 def _optimum(
@@ -296,7 +292,8 @@ def _optimum(
 
 def _measure(target: Tensor, output: Tensor, kind: _Divergence) -> float:
     target, output, off_support = _on_support(target, output)
-    return float(kind.terms(target, output, torch).sum()) + _times(off_support, kind.price)
+    inside = float(kind.terms(target, output, torch).sum())  # below 0 by rounding alone
+    return max(inside, 0.0) + kind.off_support(off_support)
 
 
 def _on_support(target: Tensor, other: Tensor) -> tuple[Tensor, Tensor, float]:
@@ -308,37 +305,28 @@ def _on_support(target: Tensor, other: Tensor) -> tuple[Tensor, Tensor, float]:
     return target[inside], other[inside], float(other @ outside.double())
 
 
-def _times(mass: float, price: float) -> float:
-    return mass * price if mass > 0 else 0.0  # no mass costs nothing, at an infinite price too
-
-
 def _known(argument: str, name: str) -> _Divergence:
-    if name not in _KINDS:
+    if name not in DIVERGENCES:
         raise ValueError(f"{argument}={name!r} must be one of {', '.join(DIVERGENCES)}")
     return _KINDS[name]
 
 
 def _laws(**laws: Law) -> tuple[Tensor, Tensor]:
     first, second = (_law(name, value) for name, value in laws.items())
-    if first.shape != second.shape:
-        raise ValueError(
-            f"{laws.keys()} have {len(first)} and {len(second)} entries, must be equal"
-        )
+    if len(first) != len(second):
+        lengths = f"have {len(first)} and {len(second)} entries"
+        raise ValueError(f"{' and '.join(laws)} {lengths}, must have equally many")
     return first, second.to(first.device)
 
 
 def _law(name: str, value: Law) -> Tensor:
     try:
-        law = (
-            value.detach()
-            if isinstance(value, Tensor)
-            else torch.tensor(value, dtype=torch.float64)
-        )
+        law = value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{name}={value!r} must be [V] numbers from 0 to 1") from error
-    if law.ndim != 1 or len(law) == 0:
-        raise ValueError(f"{name} has shape {list(law.shape)}, must have shape [V], V ≥ 1")
-    law = law.double()
+    if law.ndim != 1 or len(law) == 0 or law.is_complex():
+        raise ValueError(f"{name} is {law.dtype} {list(law.shape)}, must be real [V], V ≥ 1")
+    law = law.detach().double()
     lowest, total = float(law.min()), float(law.sum())
     if not lowest >= 0:
         raise ValueError(f"{name} has an entry {lowest}, must have numbers from 0 to 1")

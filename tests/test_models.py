@@ -1,4 +1,4 @@
-"""Loading and checking pairs: folders, precision, refusals, context limits, the embedded weights."""
+"""Loading and checking pairs: folders, precision, refusals, limits, the embedded weights."""
 
 from pathlib import Path
 from typing import Any
