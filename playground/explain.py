@@ -56,7 +56,7 @@ class Explainer:
         """Tokens of a search's result, by teacher-forced passes of the target over `ids`."""
         if not ids:
             return []
-        state = self._pair.open(self._pair.target, self._run.prompt_ids)
+        state = self._run.open(self._pair.target)
         logits = state.prefill(self._run.prefix)[None]
         tokens: list[Token] = []
         for start in range(0, len(ids), _CHUNK):
@@ -162,9 +162,9 @@ def _judged(tested: Tested) -> dict[str, Any]:
         found |= {"divergence": 0.0, "reverse_divergence": 0.0}
         return found | ({"budget_divergence": 0.0} if kind else {})
     target, draft = tested.target_probs.double(), tested.draft_probs.double()
+    accept_probs, law = rule.outcome(target, draft)
     if tested.accept_prob is None:
-        found["accept_prob"] = float(rule.plan(target, draft)[0][tested.token_id])  # type: ignore[attr-defined]
-    law = rule.output_law(target, draft)
+        found["accept_prob"] = float(accept_probs[tested.token_id])
     found["divergence"] = divergence(target, law, "kl")
     found["reverse_divergence"] = divergence(target, law, "reverse_kl")
     if kind:

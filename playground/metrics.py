@@ -5,7 +5,8 @@ the first rejection was drafted but not tested. Bonus and residual tokens are ne
 tokens_per_target_pass (block efficiency): new tokens / target passes, the prompt's own included.
 accepted_per_position[i]: rounds that accept position i / rounds.
 tokens_per_s: new ids / total seconds, prefill included; ms_per_token leaves the first token out.
-mean/max_divergence: KL(target‖output law) over verified positions, nats; 0 for exact rules.
+mean/max_divergence: KL(target‖output law) over verified positions, nats; 0 for exact rules,
+infinite where a rule gives a token of the target no mass.
 mean_reverse_divergence: KL(output law‖target) over new tokens; fidelity: exp(−that), 1 for exact.
 target_logprob: mean log-probability of the new tokens under the target's raw temperature-1 law.
 A value that does not exist is None, never NaN.
@@ -128,11 +129,11 @@ def summarise(
         kv_bytes_naive=kv_bytes_naive or None,
         target_logprob=finite(logprob),
         perplexity=finite(math.exp(-logprob)) if logprob is not None and logprob > -700 else None,
-        mean_divergence=finite(mean(divergences)),
-        max_divergence=finite(max(divergences, default=None)),
-        mean_budget_divergence=finite(mean(budgeted)),
-        max_budget_divergence=finite(max(budgeted, default=None)),
-        mean_reverse_divergence=finite(reverse),
+        mean_divergence=mean(divergences),
+        max_divergence=max(divergences, default=None),
+        mean_budget_divergence=mean(budgeted),
+        max_budget_divergence=max(budgeted, default=None),
+        mean_reverse_divergence=reverse,
         fidelity=math.exp(-reverse) if reverse is not None else None,
     )
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from playground.cache import Model
 from playground.contracts import Draft, Run
 from playground.params import param
 
@@ -46,9 +47,10 @@ class DraftStops:
         entropy = float(torch.special.entr(law).sum())
         return 1.0 - (0.2 * max(entropy, 0.0)) ** 0.5 < self.entropy_stop
 
-    def too_unlikely(self, prob: float) -> bool:
+    def too_unlikely(self, prob: float | Tensor) -> bool:
         """Confidence stop: end the draft after a token of this probability."""
-        return prob < self.assistant_confidence_threshold
+        threshold = self.assistant_confidence_threshold
+        return threshold > 0.0 and float(prob) < threshold
 
 
 class DraftModel:
@@ -61,9 +63,11 @@ class DraftModel:
 
     def __init__(self, params: DraftStops, run: Run) -> None:
         self._stops, self._run = params, run
-        self._state = run.pair.open(run.pair.draft, run.prompt_ids)
-        self._fed: list[int] = []
         self._vocab_size = run.pair.vocab_size
+        self._num_readable = num_readable(run.pair.draft)
+        with run.clock.time("draft", passes=0):  # an encoder runs here
+            self._state = run.open(run.pair.draft, self._readable(run.prompt_ids))
+        self._fed: list[int] = []  # what the cache holds
 
     def propose(self, context: Sequence[int], max_tokens: int) -> Draft:
         draft = Draft([], [])
@@ -80,7 +84,7 @@ class DraftModel:
             draft.probs.append(law)
             history.append(token)
             last = token in run.eos_ids or len(draft.ids) >= max_tokens
-            if last or self._stops.too_unlikely(float(law[token])):
+            if last or self._stops.too_unlikely(law[token]):
                 return draft
             logits = self._feed([token])
 
@@ -97,12 +101,27 @@ class DraftModel:
 
     def _feed(self, ids: list[int]) -> Tensor:
         self._run.clock.passes["draft"] += 1
+        known = self._readable(ids)
         if self._state.length == 0:
-            logits = self._state.prefill(ids)
+            logits = self._state.prefill(known)
         else:
-            logits = self._state.forward(torch.tensor([ids]))[0, -1]
+            logits = self._state.forward(torch.tensor([known]))[0, -1]
         self._fed += ids
         return fit_vocabulary(logits, self._vocab_size)
+
+    def _readable(self, ids: Sequence[int]) -> list[int]:
+        """ids, with those that only the target's wider head has (padding) replaced by the last
+        one that the draft can read: its law then is a poorer guess, but still its law."""
+        if self._num_readable is None:
+            return list(ids)
+        return [min(i, self._num_readable - 1) for i in ids]
+
+
+def num_readable(model: Model) -> int | None:
+    """How many ids a model has embeddings for; None for a module that does not say."""
+    if not hasattr(model, "get_input_embeddings"):
+        return None
+    return int(model.get_input_embeddings().weight.shape[0])
 
 
 def fit_vocabulary(logits: Tensor, size: int) -> Tensor:
@@ -126,11 +145,15 @@ class LookupParams(DraftStops):
     )
 
 
+_END = -1  # what follows the last token of an encoder-decoder's source
+
+
 class PromptLookup:
     """Copies what followed the last n-gram where it occurred before (Saxena 2023): no model.
 
     The draft law is one-hot. Where an n-gram occurred several times, the commonest continuation is
-    copied; its share of the occurrences is the confidence that the stops look at.
+    copied, the newest of equally common ones; its share of the occurrences is the confidence that
+    the stops look at. An encoder-decoder copies from its source, too.
     """
 
     name: ClassVar[str] = "prompt_lookup"
@@ -141,40 +164,55 @@ class PromptLookup:
     def __init__(self, params: LookupParams, run: Run) -> None:
         self._params, self._run = params, run
         self._vocab_size = run.pair.vocab_size
-        # An encoder-decoder can copy from its source text, too.
-        self._source = run.prompt_ids if run.prefix != run.prompt_ids else []
+        self._source = [*run.prompt_ids, _END] if run.pair.is_encoder_decoder else []
 
     def propose(self, context: Sequence[int], max_tokens: int) -> Draft:
         draft = Draft([], [])
         text = [*self._source, *context]
-        ends = self._matches(text, context)
+        ends = self._matches(text, len(context))
         while ends and len(draft.ids) < max_tokens:
             counts = Counter(text[end] for end in ends)
-            if self._params.too_uncertain(_shares(counts)):
-                break
             token, count = counts.most_common(1)[0]
-            if token >= self._vocab_size:
+            if self._params.too_uncertain(_shares(counts)) or not self._may_follow(
+                token, [*context, *draft.ids]
+            ):
                 break
             draft.ids.append(token)
             draft.probs.append(self._one_hot(token))
             if token in self._run.eos_ids or self._params.too_unlikely(count / len(ends)):
                 break
-            ends = [end + 1 for end in ends if text[end] == token and end + 1 < len(text)]
+            ends = _going_on(text, [end + 1 for end in ends if text[end] == token])
         return draft
 
-    def _matches(self, text: list[int], context: Sequence[int]) -> list[int]:
-        """Where the longest matching n-gram occurred before: positions after it, newest first."""
-        for n in range(min(self._params.max_matching_ngram_size, len(context)), 0, -1):
-            tail = text[-n:]
-            ends = [i for i in range(len(text) - 1, n - 1, -1) if text[i - n : i] == tail]
-            if ends:
+    def _matches(self, text: list[int], length: int) -> list[int]:
+        """Where the longest n-gram that ends `text` occurred before: positions after it, newest
+        first. `length`: how much of the text's end is context, within which the n-gram lies."""
+        for n in range(min(self._params.max_matching_ngram_size, length), 0, -1):
+            tail, last = text[-n:], text[-1]
+            starts = range(len(text) - 1, n - 1, -1)
+            ends = [i for i in starts if text[i - 1] == last and text[i - n : i] == tail]
+            if ends := _going_on(text, ends):
                 return ends
         return []
+
+    def _may_follow(self, token: int, history: list[int]) -> bool:
+        """Whether penalties and bans leave `token` any probability after `history`."""
+        if token >= self._vocab_size:
+            return False
+        if not self._run.warper.needs_history:
+            return True
+        scores = torch.zeros(1, self._vocab_size)
+        return bool(self._run.warper.process(scores, history, len(history))[0, token].isfinite())
 
     def _one_hot(self, token: int) -> Tensor:
         law = torch.zeros(self._vocab_size, device=self._run.pair.device)
         law[token] = 1.0
         return law
+
+
+def _going_on(text: list[int], ends: list[int]) -> list[int]:
+    """Those of the positions `ends` at which `text` has a token."""
+    return [end for end in ends if end < len(text) and text[end] != _END]
 
 
 def _shares(counts: Counter[int]) -> Tensor:

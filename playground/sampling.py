@@ -6,6 +6,9 @@ largest logit. Draw, acceptance ratio and residual all use the result; nothing i
 
 Search methods warp log-probabilities instead of logits, as transformers does: a repetition penalty
 therefore acts on log-probabilities there, and does not shift with a constant added to the logits.
+On logits it does: it divides positive ones and multiplies negative ones, so that a repeat is always
+less likely, but by how much depends on where zero lies. Beam search with one beam is greedy, and
+warps logits as greedy does.
 """
 
 from __future__ import annotations
@@ -174,6 +177,16 @@ class Warper:
         ]
         return torch.stack(rows)
 
+    def logprobs(self, logits: Tensor, histories: Sequence[Sequence[int]]) -> Tensor:
+        """What searches add up: log-probabilities [k, V], penalised and banned, from raw logits
+        [k, V]; row i follows histories[i]."""
+        logits = logits if logits.dtype == torch.float64 else logits.float()
+        logprobs = logits.log_softmax(-1)
+        if not self.needs_history:
+            return logprobs
+        rows = zip(logprobs, histories, strict=True)
+        return torch.stack([self._process_row(row, list(history)) for row, history in rows])
+
     def law(self, logits: Tensor) -> Tensor:
         """Temperature, top-k, top-p and softmax over rows [k, V] of processed logits."""
         if self._temperature < MIN_TEMPERATURE:
@@ -215,7 +228,7 @@ class Warper:
 
     def _banned(self, history: list[int], num_new: int) -> set[int]:
         banned = set(self._constraints.banned)
-        if num_new == 0:
+        if num_new == (self._constraints.forced_first is not None):  # the first that is not forced
             banned |= set(self._constraints.banned_first)
         if num_new < self._settings.min_new_tokens:
             banned |= set(self._eos_ids)
@@ -224,11 +237,9 @@ class Warper:
         return banned
 
     def _forced(self, num_new: int) -> int | None:
-        if num_new == 0 and self._constraints.forced_first is not None:
-            return self._constraints.forced_first
-        if num_new == self._max_new_tokens - 1:
+        if num_new == self._max_new_tokens - 1 and self._constraints.forced_last is not None:
             return self._constraints.forced_last
-        return None
+        return self._constraints.forced_first if num_new == 0 else None
 
 
 def repeated_ngram_ends(history: Sequence[int], n: int) -> set[int]:

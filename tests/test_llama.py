@@ -119,7 +119,7 @@ def test_the_models_own_weights_and_forward_stay_intact() -> None:
 
 
 def test_chosen_where_it_fits_and_refused_elsewhere() -> None:
-    """A sliding window, another family or other rotary scaling run through the model's own forward."""
+    """A sliding window, another family, other rotary scaling: the model's own forward."""
     windowed = MistralForCausalLM(MistralConfig(**SIZE, sliding_window=4))
     gemma = Gemma3ForCausalLM(Gemma3TextConfig(**SIZE, head_dim=8))
     dynamic = dict(rope_type="dynamic", rope_theta=1e4, factor=2.0)

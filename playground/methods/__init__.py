@@ -21,7 +21,7 @@ _CLASSES = (
     Speculative,
     MentoredDecoding,
 )
-METHODS: dict[str, type[Method]] = {cls.name: cls for cls in _CLASSES}
+METHODS: dict[str, Any] = {cls.name: cls for cls in _CLASSES}
 
 
 def method_named(name: Any) -> Method:

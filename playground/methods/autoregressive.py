@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, ClassVar
 
 import torch
@@ -32,8 +32,8 @@ class Autoregressive:
         """The next token from logits [V], or None where none is allowed."""
         raise NotImplementedError
 
-    def run(self, run: Run) -> Iterator[EngineEvent]:
-        state = run.pair.open(run.pair.target, run.prompt_ids)
+    def run(self, run: Run) -> Generator[EngineEvent, None, None]:
+        state = run.open(run.pair.target)
         with run.clock.time("target"):
             logits = state.prefill(run.prefix)
         new_ids: list[int] = []

@@ -6,7 +6,7 @@ accepted ones and the token that follows, 5) roll both caches back to what was c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -86,17 +86,20 @@ class Speculative:
                 "'prompt_lookup': this pair has no draft model",
             )
 
-    def run(self, run: Run) -> Iterator[EngineEvent]:
+    def run(self, run: Run) -> Generator[EngineEvent, None, None]:
         verifier = self.rule(Settings(run.params, run.parts))
         proposer = PROPOSERS[run.params.proposer](run.parts["proposer"], run)
-        state = run.pair.open(run.pair.target, run.prompt_ids)
+        with run.clock.time("target", passes=0):  # an encoder runs here
+            state = run.open(run.pair.target)
         new_ids: list[int] = []
         notes: list[str] = []
-        peak = 0
         first = _first_token(run, state)
-        reason = _commit(run, new_ids, [first]) if first else "stop"
-        if first:
-            yield Committed([first])
+        peak = state.num_bytes()
+        if first is None:
+            yield Finished("stop", notes=[EXHAUSTED], kv_bytes=peak, kv_bytes_naive=peak)
+            return
+        reason = _commit(run, new_ids, [first])
+        yield Committed([first])
         while reason is None and (reason := run.interrupted()) is None:
             before = run.clock.seconds["target"], run.clock.seconds["draft"]
             context = run.prefix + new_ids
@@ -114,9 +117,6 @@ class Speculative:
             yield Committed(decisions[:kept], _round(run, before, draft, verdict, kept))
             if reason is None and verdict.next_id is None:
                 reason, notes = "stop", [EXHAUSTED]
-        if not first:
-            notes = [EXHAUSTED]
-        peak = max(peak, state.num_bytes())
         yield Finished(reason, notes=notes, kv_bytes=peak, kv_bytes_naive=peak)
 
 
@@ -191,7 +191,7 @@ def _round(
 ) -> Round:
     """The record of a round of which `kept` tokens were committed: what was cut does not count."""
     return Round(
-        draft_ids=tuple(draft.ids),
+        draft_ids=list(draft.ids),
         num_tested=min(len(verdict.tested), kept),
         num_accepted=min(verdict.num_accepted, kept),
         draft_s=run.clock.seconds["draft"] - before[1],

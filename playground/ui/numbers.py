@@ -1,0 +1,42 @@
+"""Numbers as the page shows them: three significant digits, a unit, "–" for none."""
+
+from __future__ import annotations
+
+from playground.charts import three
+from playground.ui.strings import say
+
+NONE = "–"
+
+
+def plain(value: float | None) -> str:
+    """Three significant digits."""
+    return NONE if value is None else three(value)
+
+
+def times(value: float | None) -> str:
+    """A ratio: "1.42×"."""
+    return NONE if value is None else f"{three(value)}×"
+
+
+def percent(value: float | None) -> str:
+    """A share in percent."""
+    return NONE if value is None else f"{three(100 * value)} %"
+
+
+def count(value: int | None) -> str:
+    """A whole number, all its digits."""
+    return NONE if value is None else f"{value:,}"
+
+
+def seconds(value: float | None) -> str:
+    """A duration with its unit, milliseconds where it is short."""
+    if value is None:
+        return NONE
+    if value < 0.1:
+        return f"{three(1000 * value)} {say('unit.milliseconds')}"
+    return f"{three(value)} {say('unit.seconds')}"
+
+
+def speed(value: float | None) -> str:
+    """Tokens per second."""
+    return NONE if value is None else f"{three(value)} {say('unit.speed')}"

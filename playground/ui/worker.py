@@ -1,0 +1,209 @@
+"""The page's process-wide state: its settings, the pair that it serves, the thread that runs it.
+
+One daemon thread loads the pair, warms it up and runs every request after another, so that no
+timing contends with another and decoding never waits for a browser. Requests hand their items back
+through a queue; what belongs to a visitor lives in the request itself and ends with it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from playground.compare import prepare_all, warm_up
+from playground.models import load_pair
+
+if TYPE_CHECKING:
+    from playground.models import ModelPair
+
+T = TypeVar("T")
+_BEAT_S = 0.1  # the page is redrawn at most this often
+_END: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class PageSettings:
+    """What the operator decides, from PLAYGROUND_* variables. Raises ValueError on a bad one."""
+
+    pair: str = "chat"
+    device: str | None = None
+    precision: str | None = None
+    max_new_tokens: int = 512
+    deadline_s: float = 120.0
+    queue_size: int = 32
+    max_prompt_chars: int = 20_000
+    max_runs: int = 8
+    max_repeats: int = 10
+
+    @classmethod
+    def from_environment(cls) -> PageSettings:
+        return cls(
+            pair=os.environ.get("PLAYGROUND_PAIR") or "chat",
+            device=os.environ.get("PLAYGROUND_DEVICE") or None,
+            precision=os.environ.get("PLAYGROUND_PRECISION") or None,
+            max_new_tokens=int(_positive("PLAYGROUND_MAX_NEW_TOKENS", 512)),
+            deadline_s=_positive("PLAYGROUND_DEADLINE_S", 120),
+            queue_size=int(_positive("PLAYGROUND_QUEUE_SIZE", 32)),
+        )
+
+
+def _positive(name: str, default: float) -> float:
+    given = os.environ.get(name)
+    if not given:
+        return default
+    try:
+        value = float(given)
+    except ValueError:
+        value = 0.0
+    if not 1 <= value < 1e9:
+        raise ValueError(f"{name}: {given!r} is not allowed; use a number of at least 1.")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Where the pair stands; `reason` says why it failed."""
+
+    state: Literal["loading", "ready", "failed"]
+    precision: str = ""
+    device: str = ""
+    reason: str = ""
+
+
+class Unavailable(RuntimeError):
+    """The pair could not be loaded, so nothing can run."""
+
+
+@dataclass(slots=True)
+class _Job:
+    start: Callable[[ModelPair], Iterator[Any]]
+    stop: threading.Event
+    items: SimpleQueue[Any]
+
+
+class Worker:
+    """Loads the pair in the background and runs requests on it, one at a time."""
+
+    def __init__(self, settings: PageSettings) -> None:
+        self.settings = settings
+        self._pair: ModelPair | None = None
+        self._status = Status("loading")
+        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._stops: dict[str, list[threading.Event]] = {}
+        self._idle = threading.Condition()
+        threading.Thread(target=self._serve, name="model", daemon=True).start()
+
+    @property
+    def status(self) -> Status:
+        return self._status
+
+    def stream(
+        self, start: Callable[[ModelPair], Iterator[T]], stop: threading.Event
+    ) -> Iterator[list[T]]:
+        """The items of `start(pair)`, made on the model's thread, in batches of a tenth of a
+        second. A batch is empty when nothing happened for half a second. Leaving early sets `stop`.
+        """
+        items: SimpleQueue[Any] = SimpleQueue()
+        self._jobs.put(_Job(start, stop, items))
+        try:
+            ended = False
+            while not ended:
+                batch, ended = _collect(items)
+                error = batch.pop() if batch and isinstance(batch[-1], Exception) else None
+                yield batch
+                if error is not None:
+                    raise error
+        finally:
+            stop.set()
+
+    def call(self, work: Callable[[ModelPair], T], stop: threading.Event) -> T:
+        """The result of `work(pair)` on the model's thread."""
+        for batch in self.stream(lambda pair: iter([work(pair)]), stop):
+            if batch:
+                return batch[0]
+        raise Unavailable("stopped before it began")
+
+    @contextmanager
+    def request(self, session: str | None) -> Generator[threading.Event, None, None]:
+        """The stop flag of one request, known under its session for as long as it lives."""
+        stop, key = threading.Event(), session or ""
+        with self._idle:
+            self._stops.setdefault(key, []).append(stop)
+        try:
+            yield stop
+        finally:
+            stop.set()
+            with self._idle:
+                self._stops[key].remove(stop)
+                if not self._stops[key]:
+                    del self._stops[key]
+                self._idle.notify_all()
+
+    def stop(self, session: str | None, wait_s: float = 0.0) -> None:
+        """Stop the requests of a session; wait until they have ended, at most `wait_s`."""
+        key = session or ""
+        with self._idle:
+            for flag in self._stops.get(key, []):
+                flag.set()
+            self._idle.wait_for(lambda: key not in self._stops, wait_s)
+
+    def _serve(self) -> None:
+        self._load()
+        while True:
+            _run(self._jobs.get(), self._pair, self._status)
+
+    def _load(self) -> None:
+        settings = self.settings
+        try:
+            pair = load_pair(settings.pair, settings.device, settings.precision)
+            warm_up(pair, prepare_all(pair, "Hello", None, 1))
+        except Exception as error:  # whatever it is, the page opens and says so
+            reason = " ".join(str(error).split()) or type(error).__name__
+            self._status = Status("failed", reason=reason)
+            return
+        kind = pair.device.type
+        device = kind.upper() if kind in ("cpu", "cuda", "mps") else kind
+        self._pair, self._status = pair, Status("ready", pair.precision, device)
+
+
+def _run(job: _Job, pair: ModelPair | None, status: Status) -> None:
+    items: Iterator[Any] = iter(())
+    try:
+        if pair is None:
+            raise Unavailable(status.reason)
+        if not job.stop.is_set():
+            items = job.start(pair)
+        for item in items:
+            job.items.put(item)
+    except Exception as error:  # it belongs to the request, not to this thread
+        job.items.put(error)
+    finally:
+        if isinstance(items, Generator):
+            items.close()
+        job.items.put(_END)
+
+
+def _collect(items: SimpleQueue[Any]) -> tuple[list[Any], bool]:
+    """What arrives within a beat of the first item (waited for half a second), and whether that
+    was the end. An exception is always the last of its batch."""
+    batch: list[Any] = []
+    until = time.monotonic() + 0.5
+    while (left := until - time.monotonic()) > 0:
+        try:
+            item = items.get(timeout=left)
+        except Empty:
+            break
+        if item is _END:
+            return batch, True
+        if not batch:
+            until = time.monotonic() + _BEAT_S
+        batch.append(item)
+        if isinstance(item, Exception):
+            break
+    return batch, False

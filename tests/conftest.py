@@ -1,0 +1,99 @@
+"""One real page for all tests that need one: `python app.py` in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from gradio_client import Client
+
+ROOT = Path(__file__).resolve().parent.parent
+START_S = 120.0
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start_page(log: Path, **environment: str) -> tuple[subprocess.Popen[bytes], str]:
+    """A page on a free port, once it answers; its output goes to `log`."""
+    port = free_port()
+    own = {"GRADIO_ANALYTICS_ENABLED": "False", "GRADIO_SERVER_PORT": str(port), **environment}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "app.py"], cwd=ROOT, env=os.environ | own, stdout=output, stderr=output
+        )
+    url, end = f"http://127.0.0.1:{port}", time.monotonic() + START_S
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            httpx.get(url, timeout=5)
+            return process, url
+        except httpx.TransportError:
+            time.sleep(0.1)
+    process.kill()
+    raise RuntimeError(f"the page did not start:\n{log.read_text()[-3000:]}")
+
+
+def wait_until_ready(url: str) -> None:
+    """Return when the page's pair is loaded and warm; fail with the page's own reason."""
+    client, end = Client(url, verbose=False), time.monotonic() + START_S
+    while time.monotonic() < end:
+        status = client.predict(api_name="/pairs")[0]["status"]
+        if status["state"] == "ready":
+            return
+        assert status["state"] == "loading", status["reason"]
+        time.sleep(0.2)
+    raise AssertionError("the pair is still loading")
+
+
+@pytest.fixture(scope="session")
+def page_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a running, warm page."""
+    process, url = start_page(tmp_path_factory.mktemp("page") / "log.txt")
+    try:
+        wait_until_ready(url)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A playwright chromium launcher: call it with a viewport width for a fresh profile."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("chromium is not installed")
+    with sync_api.sync_playwright() as playwright:
+
+        def launch(width: int = 1280, height: int = 900) -> Any:
+            return playwright.chromium.launch_persistent_context(
+                tempfile.mkdtemp(prefix="dp-profile-"),
+                executable_path=path,
+                args=FLAGS,
+                viewport={"width": width, "height": height},
+            )
+
+        yield launch

@@ -1,0 +1,158 @@
+"""The HTTP endpoints of a real page, as strangers call them."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import httpx
+import pytest
+from gradio_client import Client
+
+from playground.compare import DEFAULT_COMMON, DEFAULT_RUNS
+
+GOOD: dict[str, Any] = {"prompt": "Hello", "max_new_tokens": 4}
+
+
+@pytest.fixture(scope="module")
+def client(page_url: str) -> Client:
+    return Client(page_url, verbose=False)
+
+
+def refusal(client: Client, api_name: str, **values: Any) -> str:
+    """The message that a request is refused with."""
+    with pytest.raises(Exception) as caught:
+        client.predict(api_name=api_name, **values)
+    return str(caught.value)
+
+
+def test_only_the_documented_endpoints_are_public(client: Client) -> None:
+    api: Any = client.view_api(return_format="dict")
+    assert set(api["named_endpoints"]) == {"/compare", "/decode", "/solve", "/pairs"}
+    assert api["unnamed_endpoints"] == {}
+
+
+def test_defaults_are_the_library_s(client: Client) -> None:
+    api: Any = client.view_api(return_format="dict")
+    given = {
+        p["parameter_name"]: p["parameter_default"]
+        for p in api["named_endpoints"]["/compare"]["parameters"]
+    }
+    assert given.items() >= DEFAULT_COMMON.items()
+
+
+def test_compare_returns_the_library_s_record(client: Client) -> None:
+    found = client.predict(**GOOD, api_name="/compare")
+    assert list(found["results"]) == list(DEFAULT_RUNS)
+    assert [row["label"] for row in found["rows"]] == list(DEFAULT_RUNS)
+    assert found["baseline"] == "sample"
+    for result in found["results"].values():
+        assert len(result["token_ids"]) == len(result["tokens"]) <= 4
+        assert "".join(token["text"] for token in result["tokens"]) == result["text"]
+    json.dumps(found, allow_nan=False)
+
+
+def test_the_same_seed_gives_the_same_ids(client: Client) -> None:
+    runs = {"a": {"method": "speculative", "num_draft_tokens": 2}}
+    first, second = (client.predict(**GOOD, runs=runs, api_name="/compare") for _ in range(2))
+    assert first["results"]["a"]["token_ids"] == second["results"]["a"]["token_ids"]
+
+
+def test_runs_and_params_may_come_as_json_text(client: Client) -> None:
+    runs, params = '{"b": {"method": "beam", "num_beams": 2}}', '{"length_penalty": 0.5}'
+    found = client.predict(**GOOD, runs=runs, params=params, api_name="/compare")
+    assert found["results"]["b"]["params"]["length_penalty"] == 0.5
+
+
+def test_decode_takes_text_or_ids(client: Client) -> None:
+    params = {"max_new_tokens": 3}
+    found = client.predict("Hi", "greedy", params, api_name="/decode")
+    ids = found["prompt_ids"]
+    again = client.predict(ids, "greedy", params, api_name="/decode")
+    assert found["token_ids"] == again["token_ids"]
+
+
+def test_solve_spends_its_budget(client: Client) -> None:
+    found = client.predict([0.5, 0.5], [0.9, 0.1], 0.1, api_name="/solve")
+    assert 0.1 - 1e-6 <= found["divergence_spent"] <= 0.1
+    out, target = found["output_probs"], [0.5, 0.5]
+    kl = sum(q * math.log(q / p) for q, p in zip(target, out, strict=True))
+    assert kl == pytest.approx(0.1, abs=1e-6)
+
+
+def test_pairs_tells_what_is_served(client: Client) -> None:
+    served = [p for p in client.predict(api_name="/pairs") if p["status"]]
+    assert [p["name"] for p in served] == ["chat"]
+    assert served[0]["status"]["state"] == "ready"
+
+
+HOSTILE: list[tuple[dict[str, Any], str]] = [
+    ({"max_new_tokens": 10**6}, "max_new_tokens: 1000000 is not allowed; use a whole number"),
+    ({"max_new_tokens": 2.5}, "max_new_tokens: 2.5 is not allowed"),
+    ({"max_new_tokens": "many"}, "max_new_tokens: 'many' is not allowed"),
+    ({"runs": {"b": {"method": "beam", "num_beams": 1000}}}, "num_beams: 1000 is not allowed"),
+    ({"runs": {"b": {"method": "beam", "max_new_tokens": 9999}}}, "max_new_tokens: 9999"),
+    ({"runs": {"b": {"method": "<b>"}}}, "runs: {'b': {'method': '<b>'}} is not allowed"),
+    ({"runs": {"b": 5}}, "runs: "),
+    ({"runs": {str(i): {"method": "greedy"} for i in range(9)}}, "runs: '9 runs'"),
+    ({"runs": "{"}, "runs: '{' is not allowed; use a JSON object."),
+    ({"temperature": "hot"}, "temperature: 'hot' is not allowed"),
+    ({"temperature": -1}, "temperature: -1 is not allowed"),
+    ({"temperature": True}, "temperature: True is not allowed"),
+    ({"seed": -1}, "seed: -1 is not allowed"),
+    ({"params": {"cancelled": 1}}, "cancelled: "),
+    ({"params": {"no_such_thing": 1}}, "no_such_thing: "),
+    ({"repeats": 1000}, "repeats: 1000 is not allowed"),
+    ({"repeats": [1]}, "repeats: [1] is not allowed"),
+    ({"raw": "yes"}, "raw: 'yes' is not allowed"),
+    ({"prompt": ""}, "prompt: '' is not allowed"),
+    ({"prompt": " \n"}, "prompt: "),
+    ({"prompt": 5}, "prompt: 5 is not allowed"),
+    ({"prompt": [0, -1]}, "prompt: -1 is not allowed"),
+    ({"prompt": "x" * 20_001}, "prompt: '20001 characters' is not allowed"),
+    ({"prompt": [1] * 9000}, "prompt: '9000 tokens' is not allowed"),
+]
+
+
+@pytest.mark.parametrize(("values", "message"), HOSTILE)
+def test_bad_values_are_refused_by_name(
+    client: Client, values: dict[str, Any], message: str
+) -> None:
+    """Case 69, and case 55 for the long prompts."""
+    said = refusal(client, "/compare", **GOOD | values)
+    assert said.startswith(message)
+    assert len(said.splitlines()) == 1 and "Traceback" not in said
+
+
+def test_nan_in_the_body_is_refused(page_url: str, client: Client) -> None:
+    """Case 69: Python's client will not send NaN, others might."""
+    body = '{"data": ["Hello", null, 4, NaN]}'
+    headers = {"content-type": "application/json"}
+    sent = httpx.post(f"{page_url}/gradio_api/call/compare", content=body, headers=headers)
+    if sent.status_code == 200:
+        event = sent.json()["event_id"]
+        answer = httpx.get(f"{page_url}/gradio_api/call/compare/{event}", timeout=60).text
+        assert "event: error" in answer and "event: complete" not in answer
+    assert client.predict(**GOOD, api_name="/compare")["rows"]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (([0.5, 0.5], [1.0]), "target_probs"),
+        ((["a"], [1.0]), "target_probs: 'a' is not allowed"),
+        (([0.9], [1.0]), "target_probs"),
+        (([1.0], [1.0], -1), "budget"),
+        (([1.0], [1.0], 0.1, "nope"), "divergence"),
+        (([1.0], [1.0], 0.1, "kl", "yes"), "keep_support"),
+        (("text", [1.0]), "target_probs"),
+    ],
+)
+def test_bad_laws_are_refused(client: Client, values: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(Exception, match=message):
+        client.predict(*values, api_name="/solve")
+
+
+def test_a_good_request_works_after_all_that(client: Client) -> None:
+    assert len(client.predict(**GOOD, api_name="/compare")["rows"]) == 5

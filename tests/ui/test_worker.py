@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from playground.ui import worker as module
+from playground.ui.worker import PageSettings, Unavailable, Worker
+
+PAIR: Any = SimpleNamespace(precision="fp32", device=SimpleNamespace(type="cpu"))
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
+    """A worker whose pair loads at once."""
+    monkeypatch.setattr(module, "load_pair", lambda *_: PAIR)
+    monkeypatch.setattr(module, "prepare_all", lambda *_: {})
+    monkeypatch.setattr(module, "warm_up", lambda *_: None)
+    return Worker(PageSettings())
+
+
+def ticks(count: int, pause_s: float = 0.0) -> Iterator[int]:
+    for i in range(count):
+        time.sleep(pause_s)
+        yield i
+
+
+def test_updates_are_bundled_to_ten_a_second(worker: Worker) -> None:
+    """Case 70."""
+    start = time.monotonic()
+    batches = list(worker.stream(lambda pair: ticks(100, 0.005), threading.Event()))
+    assert [item for batch in batches for item in batch] == list(range(100))
+    assert len(batches) <= (time.monotonic() - start) / 0.1 + 2
+
+
+def test_the_end_does_not_wait_for_the_beat(worker: Worker) -> None:
+    list(worker.stream(lambda pair: ticks(1), threading.Event()))  # the pair has loaded
+    start = time.monotonic()
+    list(worker.stream(lambda pair: ticks(3), threading.Event()))
+    assert time.monotonic() - start < 0.09
+
+
+def test_an_error_comes_after_what_preceded_it_and_the_next_request_works(worker: Worker) -> None:
+    def failing(pair: Any) -> Iterator[int]:
+        yield 1
+        raise ValueError("no")
+
+    seen: list[int] = []
+    with pytest.raises(ValueError, match="no"):
+        for batch in worker.stream(failing, threading.Event()):
+            seen += batch
+    assert seen == [1]
+    assert worker.call(lambda pair: 7, threading.Event()) == 7
+
+
+def test_requests_run_one_at_a_time(worker: Worker) -> None:
+    running: list[int] = []
+    most = 0
+
+    def alone(pair: Any) -> Iterator[int]:
+        nonlocal most
+        running.append(1)
+        most = max(most, len(running))
+        yield from ticks(5, 0.002)
+        running.pop()
+
+    streams = [
+        threading.Thread(target=lambda: list(worker.stream(alone, threading.Event())))
+        for _ in range(4)
+    ]
+    for thread in streams:
+        thread.start()
+    for thread in streams:
+        thread.join()
+    assert most == 1
+
+
+def test_leaving_early_sets_the_flag_and_forgets_the_session(worker: Worker) -> None:
+    """Cases 62 and 65."""
+    with worker.request("visitor") as stop:
+        stream = worker.stream(lambda pair: ticks(10_000, 0.001), stop)
+        next(stream)
+        stream.close()  # type: ignore[attr-defined]
+        assert stop.is_set()
+    assert worker._stops == {}
+
+
+def test_stop_reaches_only_its_own_session(worker: Worker) -> None:
+    with worker.request("one") as one, worker.request("two") as two:
+        worker.stop("one")
+        assert one.is_set() and not two.is_set()
+        worker.stop("stranger", wait_s=1)  # nothing to stop, nothing to wait for
+
+
+def test_a_pair_that_does_not_load_is_reported_and_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(*_: Any) -> Any:
+        raise FileNotFoundError("no weights\nin there")
+
+    monkeypatch.setattr(module, "load_pair", missing)
+    worker = Worker(PageSettings())
+    with pytest.raises(Unavailable, match="no weights in there"):
+        worker.call(lambda pair: 1, threading.Event())
+    assert worker.status.state == "failed"
+
+
+def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAYGROUND_MAX_NEW_TOKENS", "64")
+    monkeypatch.setenv("PLAYGROUND_DEADLINE_S", "1.5")
+    settings = PageSettings.from_environment()
+    assert (settings.max_new_tokens, settings.deadline_s, settings.queue_size) == (64, 1.5, 32)
+    for bad in ("many", "0", "nan", "inf"):
+        monkeypatch.setenv("PLAYGROUND_QUEUE_SIZE", bad)
+        with pytest.raises(ValueError, match="PLAYGROUND_QUEUE_SIZE"):
+            PageSettings.from_environment()
