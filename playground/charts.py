@@ -187,7 +187,9 @@ def _cost(
         max(0.0, min(right, o[2]) - max(left, o[0])) * max(0.0, min(top, o[3]) - max(bottom, o[1]))
         for o in others
     )
-    outside = max(0.0, -left) + max(0.0, right - 1.0) + max(0.0, -bottom) + max(0.0, top - 1.02)
+    spare = (right - left) / 2  # on a phone, letters are wider against the plot
+    across = max(0.0, spare - left) + max(0.0, right + spare - 1.0)
+    outside = across + max(0.0, -bottom) + max(0.0, top - 1.02)
     return covered + 0.1 * outside
 
 

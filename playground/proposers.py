@@ -17,6 +17,7 @@ from torch import Tensor
 from playground.cache import Model
 from playground.contracts import Draft, Run
 from playground.params import param
+from playground.sampling import MIN_TEMPERATURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,11 @@ class DraftStops:
         max=1.0,
         step=0.05,
     )
+
+    @property
+    def any_on(self) -> bool:
+        """Whether a draft may end before its full length."""
+        return self.assistant_confidence_threshold > 0.0 or self.entropy_stop > 0.0
 
     def too_uncertain(self, law: Tensor) -> bool:
         """AdaEDL (Agrawal et al. 2024, eq. 6, factor 0.2): stop before drawing from law [V]."""
@@ -68,6 +74,8 @@ class DraftModel:
         with run.clock.time("draft", passes=0):  # an encoder runs here
             self._state = run.open(run.pair.draft, self._readable(run.prompt_ids))
         self._fed: list[int] = []  # what the cache holds
+        # The one-hot law of temperature 0 is always certain: stops look at temperature 1 there.
+        self._sees_raw = params.any_on and run.params.temperature < MIN_TEMPERATURE
 
     def propose(self, context: Sequence[int], max_tokens: int) -> Draft:
         draft = Draft([], [])
@@ -77,14 +85,15 @@ class DraftModel:
         logits = self._catch_up(history)
         while True:
             law = run.warper.probs(logits[None], history, len(history))[0]
-            if run.warper.is_exhausted(law) or self._stops.too_uncertain(law):
+            seen = logits.float().softmax(-1) if self._sees_raw else law
+            if run.warper.is_exhausted(law) or self._stops.too_uncertain(seen):
                 return draft
             token = run.draws.categorical(law)
             draft.ids.append(token)
             draft.probs.append(law)
             history.append(token)
             last = token in run.eos_ids or len(draft.ids) >= max_tokens
-            if last or self._stops.too_unlikely(law[token]):
+            if last or self._stops.too_unlikely(seen[token]):
                 return draft
             logits = self._feed([token])
 
@@ -173,9 +182,8 @@ class PromptLookup:
         while ends and len(draft.ids) < max_tokens:
             counts = Counter(text[end] for end in ends)
             token, count = counts.most_common(1)[0]
-            if self._params.too_uncertain(_shares(counts)) or not self._may_follow(
-                token, [*context, *draft.ids]
-            ):
+            uncertain = self._params.too_uncertain(_shares(counts))
+            if uncertain or not self._may_follow(token, [*context, *draft.ids]):
                 break
             draft.ids.append(token)
             draft.probs.append(self._one_hot(token))

@@ -133,12 +133,14 @@ def test_a_waiting_visitor_can_leave_the_queue(chromium: Any, page_url: str) -> 
     first, second = (Visitor(context, page_url) for context in contexts)
     first.run_long()
     second.run("Name a fruit.", tokens=4)
-    time.sleep(1)
+    place = second.tab.wait_for_selector("#status .progress-text", timeout=10_000)
+    assert "queue: 1/1" in place.inner_text()
     second.tab.click("#stop")
-    time.sleep(1)
+    second.tab.wait_for_function("!document.querySelector('#status .progress-text')")
     assert first.states()[0] == "running"
     first.tab.click("#stop")
     first.tab.wait_for_selector("[data-run=sample][data-state=stopped]", timeout=10_000)
+    time.sleep(1)  # its turn would have come by now
     assert set(second.states()) == {"idle"}
     second.run("Name a fruit.", tokens=4)
     second.wait_done()

@@ -6,6 +6,7 @@ The reference is always the model's own forward over the whole sequence, without
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,31 @@ def test_the_prompt_is_stored_once(family: str, lean: bool) -> None:
         state.forward(torch.full((width, 1), 6))
         assert state.num_bytes() == (len(prefix) + width * t) * unit + encoder
         assert state.num_bytes_naive() == width * (len(prefix) + t) * unit + width * encoder
+
+
+@pytest.mark.parametrize(("family", "lean"), [("llama", True), ("llama", False), ("t5", False)])
+@torch.inference_mode()
+def test_one_layers_working_copy_at_a_time(
+    family: str, lean: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attention sees the prompt joined to every row; when the next layer joins its own, the last
+    one's copy is gone, and after the pass none is left."""
+    copies: list[weakref.ref[Tensor]] = []
+    update = SharedPromptLayer.update
+
+    def watched(self: SharedPromptLayer, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        assert not any(copy() is not None for copy in copies)
+        joined = update(self, *args, **kwargs)
+        copies.extend(weakref.ref(x) for x in joined)
+        return joined
+
+    state, _, _ = opened(models_zoo.pair(family, lean=lean))
+    state.reorder(torch.zeros(3, dtype=torch.long))
+    monkeypatch.setattr(SharedPromptLayer, "update", watched)
+    state.forward(torch.tensor([[6], [7], [8]]))
+    state.forward(torch.tensor([[6], [7], [8]]))
+    assert len(copies) == 2 * 2 * 2  # passes, layers, keys and values
+    assert not any(copy() is not None for copy in copies)
 
 
 def test_bytes_of_the_book() -> None:

@@ -106,7 +106,11 @@ class TestDraftModel:
         context = [*context, second.ids[0], (second.ids[1] + 1) % zoo.VOCAB]  # one accepted
         third = proposer.propose(context, 3)
         assert fed == [context[-1], *third.ids[:2]]
-        assert run.clock.passes["draft"] == 9
+        fed.clear()
+        context = [*context, *third.ids, 8]
+        fourth = proposer.propose(context, 3)
+        assert fed == [third.ids[2], 8, *fourth.ids[:2]]
+        assert run.clock.passes["draft"] == 12
 
     def test_drafts_end_with_an_end_token_and_with_the_room(self) -> None:
         """Cases 28, 29."""
@@ -187,6 +191,19 @@ class TestStops:
         for threshold, length in ((bound + 1e-6, 1), (bound - 1e-6, 2)):
             run = run_of(pair, [0], entropy_stop=threshold)
             assert len(proposer_of(run).propose([0], 2).ids) == length
+
+    @pytest.mark.parametrize(
+        "stop", [{"assistant_confidence_threshold": 0.5}, {"entropy_stop": 0.4}]
+    )
+    def test_stops_work_at_temperature_zero(self, stop: dict[str, float]) -> None:
+        """The one-hot law is always certain; the model behind it is not. Greedy all the same."""
+        prompt, pair = zoo.prompts(1)[0], pairs.pair("llama")
+        common = {"max_new_tokens": 24, "eos_token_id": []}
+        own = {"temperature": 0, "num_draft_tokens": 6, "seed": 0}
+        full = pg.decode(pair, prompt, **common, **own)
+        stopped = pg.decode(pair, prompt, **common, **own, **stop)
+        assert 0 < stopped.metrics.drafted_per_round < full.metrics.drafted_per_round
+        assert stopped.token_ids == pg.decode(pair, prompt, "greedy", **common).token_ids
 
     @settings(derandomize=True, deadline=None)
     @given(st.floats(0, 1), st.floats(0, 1))

@@ -21,7 +21,8 @@ from torch import Tensor
 
 from playground.contracts import EngineEvent, Finished, KVState, Run, Searched, Settings
 from playground.methods.autoregressive import EXHAUSTED
-from playground.methods.beam_search import CANDIDATES_PER_BEAM, ScoringParams
+from playground.methods.beam_group import CANDIDATES_PER_BEAM
+from playground.methods.scoring import ScoringParams
 from playground.models import ModelPair
 from playground.params import param
 from playground.types import Badge, Beam, Candidate, FinishReason

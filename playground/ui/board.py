@@ -11,7 +11,6 @@ from playground.methods import method_named, parse
 from playground.types import DecodeResult, Event
 
 State = Literal["idle", "waiting", "running", "provisional", "done", "stopped", "failed"]
-_ENDED = {"cancelled": "stopped"}
 
 
 @dataclass(slots=True)
@@ -93,8 +92,12 @@ class Board:
         return [v for v in self.views.values() if v.state not in ("done", "stopped", "failed")]
 
     def _compare(self) -> None:
-        """Rows of what has ended so far, against the run that the whole will be compared with."""
-        results = {k: v.result for k, v in self.views.items() if v.result is not None}
+        """Rows of what has ended with any text, against the run that all will be compared with."""
+        results = {
+            label: view.result
+            for label, view in self.views.items()
+            if view.result is not None and view.result.token_ids
+        }
         baseline = next((v.label for v in self.views.values() if v.badge == "sampled"), None)
         baseline = baseline or next(iter(self.views))
         if baseline in results:

@@ -73,8 +73,8 @@ def control(field: Field, value: Any = None) -> Control:
 
 
 def choice_label(choice: Any) -> str:
-    """A choice as text: Python's True and False read as words."""
-    return {True: "yes", False: "no"}[choice] if isinstance(choice, bool) else str(choice)
+    """A choice as text: true and false as JSON and the help texts write them."""
+    return str(choice).lower() if isinstance(choice, bool) else str(choice)
 
 
 def collect(controls: Sequence[Control], values: Sequence[Any]) -> dict[str, Any]:

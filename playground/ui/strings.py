@@ -149,11 +149,11 @@ EXAMPLES: dict[str, str] = {
         "move from flower to flower, pollen sticks to their bodies and reaches other flowers, "
         "which can then make seeds and fruit. A third of the food we eat depends on this."
     ),
-    "Translate": "Translate to French: The weather is beautiful today and we are going to the sea.",
+    "Translate": "Translate to French: Good morning, my friend.",
     "Code": "Write a Python function that returns the sum of the even numbers in a list.",
-    "Arithmetic": "A box holds 12 eggs. How many eggs are in 7 boxes? Explain step by step.",
+    "Arithmetic": "Tom has 5 apples and buys 8 more. How many apples does he have?",
     "List": "List five tips for sleeping better.",
-    "Rewrite": "Rewrite this more politely: Send me the report now, I have waited long enough.",
+    "Rewrite": "Rewrite in the past tense: I walk to school and meet my friends.",
     "Email": "Write a short email to a teacher asking for one more day for the homework.",
-    "Explain": "Explain to a child how a rainbow forms.",
+    "Explain": "Explain photosynthesis in three short sentences.",
 }

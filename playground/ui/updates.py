@@ -137,7 +137,7 @@ class _Painter:
         update[out.status] = line(say("status.stopped") if stopped else _summary(rows))
         if rows:
             baseline = next(view.baseline for view in board.views.values() if view.row)
-            update[out.verdict] = line(verdict(rows, baseline))
+            update[out.verdict] = "" if stopped else line(verdict(rows, baseline))
             update[out.chart] = gr.update(value=speed_fidelity(rows), visible=True)
             update[out.table] = cards.table_html(rows)
         return update

@@ -145,13 +145,16 @@ class Worker:
                     del self._stops[key]
                 self._idle.notify_all()
 
-    def stop(self, session: str | None, wait_s: float = 0.0) -> None:
-        """Stop the requests of a session; wait until they have ended, at most `wait_s`."""
+    def stop(self, session: str | None, wait_s: float = 0.0) -> bool:
+        """Stop the requests of a session; wait until they have ended, at most `wait_s`. False where
+        there was none: what was asked for still waits in the queue."""
         key = session or ""
         with self._idle:
-            for flag in self._stops.get(key, []):
+            flags = list(self._stops.get(key, []))
+            for flag in flags:
                 flag.set()
             self._idle.wait_for(lambda: key not in self._stops, wait_s)
+        return bool(flags)
 
     def _serve(self) -> None:
         self._load()

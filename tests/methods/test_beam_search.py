@@ -19,7 +19,7 @@ from transformers import PreTrainedTokenizerFast
 
 from playground.contracts import KVState
 from playground.methods import fields_of
-from playground.methods.beam_search import ScoringParams
+from playground.methods.scoring import ScoringParams
 from playground.models import ModelPair
 from playground.session import decode, stream
 from playground.types import Beam, BeamEvent
@@ -40,21 +40,28 @@ def beams_of(
 
 
 def assert_equals_transformers(
-    family: str, prompt: list[int], eos: list[int] | None, settings: dict[str, Any]
+    family: str,
+    prompt: list[int],
+    eos: list[int] | None,
+    settings: dict[str, Any],
+    scale: float = 2.0,
 ) -> list[Beam]:
     """Same sequences in the same order with the same scores. Rows that `generate` fills up with a
     score of -1e9 are no beams."""
-    rows, scores = models_zoo.generate(family, prompt, eos, **settings)
+    rows, scores = models_zoo.generate(family, prompt, eos, scale=scale, **settings)
     assert scores is not None
-    found = beams_of(models_zoo.pair(family), prompt, eos_token_id=eos, **settings)
+    found = beams_of(models_zoo.pair(family, scale=scale), prompt, eos_token_id=eos, **settings)
     expected = [(ids, score) for ids, score in zip(rows, scores, strict=True) if score > -1e8]
     assert [beam.token_ids for beam in found] == [ids for ids, _ in expected]
-    assert [beam.score for beam in found] == pytest.approx([s for _, s in expected], abs=1e-4)
+    assert [beam.score for beam in found] == pytest.approx(
+        [score for _, score in expected], abs=1e-4, rel=1e-5
+    )
     return found
 
 
 class TestTransformers:
-    """3 · 15 combinations for each of 8 families (360), and those of the other settings (40)."""
+    """3 · 15 combinations for each of 8 families (360), 15 with peaked laws on 2 prompts for 4 of
+    them (120), and those of the other settings (48)."""
 
     @pytest.mark.parametrize("family", models_zoo.FAMILIES)
     def test_beams_scores_and_order(self, family: str) -> None:
@@ -80,6 +87,21 @@ class TestTransformers:
                     num_ended += beam.token_ids[-1] in eos
                 assert len({tuple(beam.token_ids) for beam in found}) == len(found)
         assert num_ended > 10, "end tokens are too rare to prove anything"
+
+    @pytest.mark.parametrize("family", ["llama", "mistral", "t5", "marian"])
+    def test_stopping_with_peaked_laws(self, family: str) -> None:
+        """Case 3: where a live beam may go on for long at little cost, stopping too early or too
+        late shows."""
+        for i, (penalty, early) in enumerate(product(PENALTIES, STOPPING)):
+            settings = {
+                "num_beams": 2 + i % 3,
+                "length_penalty": penalty,
+                "early_stopping": early,
+                "num_return_sequences": 2,
+                "max_new_tokens": 20,
+            }
+            for prompt in models_zoo.prompts(2, seed=5):
+                assert_equals_transformers(family, prompt, [2, 9, 14, 20], settings, scale=8.0)
 
     @pytest.mark.parametrize("family", models_zoo.FAMILIES)
     def test_penalties_bans_and_minimum_length(self, family: str) -> None:
@@ -194,12 +216,13 @@ class TestBruteForce:
     @pytest.mark.parametrize("penalty", [-1.0, 0.0, 1.0, 2.0])
     @pytest.mark.parametrize("width", [2, 3, 5])
     def test_never_stops_neither_too_early_nor_too_late(self, width: int, penalty: float) -> None:
-        """Case 3: narrow beams, against the reference, which goes on to the last step."""
-        for seed in range(6):
-            lm = TableLM(4, seed=seed, eos=[0, 3][: 1 + seed % 2])
+        """Case 3: narrow beams and peaked laws, against the reference, which goes on to the last
+        step."""
+        for seed in range(10):
+            lm = TableLM(4, seed=seed, eos=[0, 3][: 1 + seed % 2], concentration=0.3)
             eos = set(lm.config.eos_token_id)
-            settings = {"max_new_tokens": 7, "length_penalty": penalty}
-            group = Reference(lm, [2], eos, 7, width, penalty).finish()
+            settings = {"max_new_tokens": 16, "length_penalty": penalty}
+            group = Reference(lm, [2], eos, 16, width, penalty).finish()
             found = beams_of(
                 ModelPair(lm),
                 [2],
@@ -626,10 +649,15 @@ class TestDiverse:
         assert len({tuple(beam.token_ids) for beam in beams}) >= 3
 
     def test_a_penalty_of_a_billion_keeps_every_decimal(self) -> None:
-        """Three groups over two tokens must share a token; the order inside a group is still that
-        of the log-probabilities."""
-        lm = TableLM(2, seed=2)
-        expected = diverse_reference(lm, [0], 4, 2, 3, 1e9)
+        """Case 14: three groups over two tokens must share a token; the order inside a group is
+        still that of the log-probabilities, for a model in single precision, too."""
+
+        class Single(TableLM):
+            def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+                return super().forward(input_ids).float()
+
+        lm = Single(2, seed=2)
+        expected = diverse_reference(lm, [0], 5, 2, 3, 1e9)
         found = beams_of(
             ModelPair(lm),
             [0],
@@ -638,7 +666,7 @@ class TestDiverse:
             num_beam_groups=3,
             num_return_sequences=6,
             diversity_penalty=1e9,
-            max_new_tokens=4,
+            max_new_tokens=5,
             early_stopping="never",
         )
         rows = sorted(tuple(b.token_ids) for b in found)

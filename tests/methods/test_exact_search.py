@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playground.methods import exact_search
-from playground.methods.beam_search import ScoringParams
+from playground.methods.scoring import ScoringParams
 from playground.models import ModelPair
 from playground.session import decode, stream
 from playground.types import BeamEvent, DecodeResult
@@ -201,17 +201,50 @@ class TestBudget:
             steps = [e for e in events if isinstance(e, BeamEvent)]
             assert sum(1 + max(c.parent for c in e.candidates) for e in steps) == budget
 
-    def test_long_lists_of_children_are_read_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Where more continuations can win than were listed, none is missed."""
-        monkeypatch.setattr(exact_search, "NUM_LISTED", 2)
-        for seed in range(10):
-            lm = TableLM(7, seed=seed, eos=0, concentration=20.0)
-            for penalty in (-1.0, 0.0, 1.0):
-                scoring = ScoringParams(length_penalty=penalty)
-                score, ids = best_of(lm.sequences([1], {0}, 3), scoring)
-                result = exact(ModelPair(lm), [1], max_new_tokens=3, length_penalty=penalty)
-                assert result.proven and result.token_ids == ids
-                assert result.beams[0].score == pytest.approx(score)
+    @pytest.mark.parametrize("nodes_per_pass", [1, 2, 3, 8])
+    @pytest.mark.parametrize("num_listed", [1, 2, 64])
+    def test_however_many_are_listed_and_read_at_once(
+        self, num_listed: int, nodes_per_pass: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where more continuations can win than were listed, a prefix is read again; prefixes and
+        their continuations share passes, whatever the cache holds from the last one."""
+        monkeypatch.setattr(exact_search, "NUM_LISTED", num_listed)
+        monkeypatch.setattr(exact_search, "NODES_PER_PASS", nodes_per_pass)
+        for seed, (vocab_size, limit, penalty) in enumerate(
+            product((3, 7), (3, 4, 6), (-1.0, 0.0, 1.0))
+        ):
+            if vocab_size**limit > 3000:
+                continue
+            lm = TableLM(vocab_size, seed=seed, eos=0, concentration=(20.0, 1.0)[seed % 2])
+            scoring = ScoringParams(length_penalty=penalty)
+            score, ids = best_of(lm.sequences([1], {0}, limit), scoring)
+            result = exact(ModelPair(lm), [1], max_new_tokens=limit, length_penalty=penalty)
+            assert result.proven and result.token_ids == ids
+            assert result.beams[0].score == pytest.approx(score)
+
+    @pytest.mark.parametrize("penalty", [-1.0, 0.0, 1.0])
+    def test_nothing_is_read_that_could_not_win(
+        self, penalty: float, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """After greedy's path, only prefixes whose bound is not below the best score of all."""
+        monkeypatch.setattr(exact_search, "NODES_PER_PASS", 1)
+        limit, scoring = 5, ScoringParams(length_penalty=penalty)
+        for seed in range(6):
+            lm = TableLM(5, seed=seed, eos=0)
+            best, _ = best_of(lm.sequences([1], {0}, limit), scoring)
+            worth = 0
+            open_ones: list[tuple[list[int], float]] = [([], 0.0)]
+            while open_ones:
+                ids, logprob = open_ones.pop()
+                if ids and scoring.bound(logprob, len(ids), limit) < best - 1e-12:
+                    continue
+                worth += 1
+                if len(ids) + 1 < limit:
+                    law = lm.law([1, *ids])
+                    open_ones += [([*ids, t], logprob + math.log(law[t])) for t in range(1, 5)]
+            result = exact(ModelPair(lm), [1], max_new_tokens=limit, length_penalty=penalty)
+            num_nodes = int(result.notes[0].split(" nodes")[0].split()[-1])
+            assert result.proven and num_nodes <= worth + limit
 
 
 class TestWhatItShows:

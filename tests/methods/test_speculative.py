@@ -180,6 +180,19 @@ class TestLawOfWholeOutputs:
             plan = plan_of(table_pair(4, eos=eos, zeros=0.4), settings, LOSSLESS[rule])
             assert distance(merged_outputs(plan), own_outputs(plan)) < EXACT
 
+    @pytest.mark.parametrize("rule", LOSSLESS)
+    def test_bans_that_leave_the_target_nothing_where_the_draft_goes_on(self, rule: str) -> None:
+        """A position behind which the target can say nothing ends the draft and the text."""
+        plan = plan_of(
+            table_pair(4, eos=(), zeros=0.5),
+            {"verifier": rule, "num_draft_tokens": 3, "max_new_tokens": 5},
+            {"no_repeat_ngram_size": 2},
+            LOSSLESS[rule],
+        )
+        law = own_outputs(plan)
+        assert distance(merged_outputs(plan), law) < EXACT
+        assert any(len(ids) < 5 for ids in law)
+
     @pytest.mark.parametrize("draft_vocab", [3, 6])
     @pytest.mark.parametrize("rule", LOSSLESS)
     def test_heads_of_different_width(self, rule: str, draft_vocab: int) -> None:
@@ -642,6 +655,7 @@ class TestRuns:
         }
         assert len(others) > 1
         unseeded = decode(pair, prompt, seed=None, max_new_tokens=20)
+        assert unseeded.params["seed"] != decode(pair, prompt, seed=None).params["seed"]
         repeated = decode(pair, prompt, seed=unseeded.params["seed"], max_new_tokens=20)
         assert repeated.token_ids == unseeded.token_ids
 

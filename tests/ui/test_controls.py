@@ -34,7 +34,7 @@ def test_kinds_of_controls() -> None:
 
 def test_values_keep_their_type() -> None:
     stopping = control(FIELDS["early_stopping"])
-    assert [stopping.value(v) for v in ("no", "yes", "never")] == [False, True, "never"]
+    assert [stopping.value(v) for v in ("false", "true", "never")] == [False, True, "never"]
     assert stopping.value("maybe") == "maybe"  # left for the check to refuse
     stop = control(FIELDS["stop"])
     assert stop.value("a b\n\nc") == ["a b", "c"] and stop.value("") is None

@@ -13,7 +13,7 @@ from playground.ui import cards
 from playground.ui.board import Board
 from playground.ui.controls import Control, Field, collect, control, fields_for
 from playground.ui.markup import markup
-from playground.ui.requests import request_from_page
+from playground.ui.requests import request_from_page, shared
 from playground.ui.strings import EXAMPLES, say
 from playground.ui.updates import Outputs, Update, line, updates
 from playground.ui.worker import Worker
@@ -34,6 +34,7 @@ _MAIN = (
 )
 _GROUPS = {"advanced.law": "sample", "advanced.search": "beam", "advanced.draft": "mentored"}
 
+_CANCEL = "(queued) => { if (queued) document.querySelector('#cancel')?.click(); }"
 _START = DEFAULT_COMMON | {k: v for run in DEFAULT_RUNS.values() for k, v in run.items()}
 
 
@@ -65,9 +66,9 @@ def compare_tab(worker: Worker) -> None:
 
 
 def _default_runs() -> dict[str, dict[str, Any]]:
+    """The runs that the page starts with, all their settings spelled out."""
     return {
-        label: {**run, "max_new_tokens": DEFAULT_COMMON["max_new_tokens"]}
-        for label, run in DEFAULT_RUNS.items()
+        label: run | shared(DEFAULT_COMMON, {label: run}) for label, run in DEFAULT_RUNS.items()
     }
 
 
@@ -142,8 +143,9 @@ def _own_controls() -> tuple[gr.Number, gr.Checkbox]:
 
 
 def _wire(worker: Worker, inputs: _Inputs, outputs: Outputs) -> None:
-    """Run and Stop. Stop first lets the run end within its step and show what it has; only a run
-    that still waits in the queue is then left to be cancelled."""
+    """Run and Stop. A run that has begun ends within its step and shows what it has; one that
+    still waits in the queue is cancelled there. Gradio cancels on a click only, not in `then`,
+    hence a button that nobody sees."""
 
     def run(
         request: gr.Request, prompt: str, names: list[str], repeats: Any, raw: bool, *values: Any
@@ -153,8 +155,8 @@ def _wire(worker: Worker, inputs: _Inputs, outputs: Outputs) -> None:
             worker, outputs, lambda: request_from_page(prompt, names, given, repeats, raw), request
         )
 
-    def stop(request: gr.Request) -> None:
-        worker.stop(request.session_hash, wait_s=5.0)
+    def stop(request: gr.Request) -> bool:
+        return not worker.stop(request.session_hash, wait_s=5.0)
 
     components = [control.component for control in inputs.controls]
     running = inputs.run.click(
@@ -163,10 +165,13 @@ def _wire(worker: Worker, inputs: _Inputs, outputs: Outputs) -> None:
         outputs.all(),
         concurrency_id=MODEL,
         concurrency_limit=1,
-        show_progress="minimal",
+        show_progress="full",
         show_progress_on=outputs.status,
         api_visibility="private",
     )
+    queued = gr.Checkbox(visible=False)
+    cancel = gr.Button(visible="hidden", elem_id="cancel")
+    cancel.click(None, cancels=[running], api_visibility="private")
     inputs.stop.click(
-        stop, None, None, queue=False, concurrency_limit=None, api_visibility="private"
-    ).then(None, None, None, cancels=[running], api_visibility="private")
+        stop, None, queued, queue=False, concurrency_limit=None, api_visibility="private"
+    ).then(None, queued, None, js=_CANCEL, api_visibility="private")
