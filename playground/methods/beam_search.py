@@ -91,10 +91,10 @@ class BeamSearch:
             logits = _forward(run, state, groups)
             peak, naive = max(peak, state.num_bytes()), max(naive, state.num_bytes_naive())
         beams = self.gather(groups, run.params)
-        notes = []
+        notes = _width_notes(groups[0].width, logits.shape[-1])
         if reason is None:
             reason = run.finish_reason(beams[0].token_ids) if beams else None
-            notes = [] if reason else [EXHAUSTED]
+            notes += [] if reason else [EXHAUSTED]
         peak, naive = peak or state.num_bytes(), naive or state.num_bytes_naive()
         yield Finished(reason or "stop", beams, notes, peak, naive)
 
@@ -137,6 +137,15 @@ class DiverseBeamSearch(BeamSearch):
         ordered = [sorted((b for b in tier if b), key=lambda b: -b.score) for tier in tiers]
         wanted = max(params.num_return_sequences, params.num_beam_groups)
         return [beam for tier in ordered for beam in tier][:wanted]
+
+
+def _width_notes(width: int, vocab_size: int) -> list[str]:
+    if width <= vocab_size:
+        return []
+    return [
+        f"{width} beams are more than the vocabulary's {vocab_size} tokens: the first steps have "
+        "fewer continuations than that."
+    ]
 
 
 def _logprobs(run: Run, groups: list[Group], logits: Tensor) -> Tensor:

@@ -202,14 +202,19 @@ class _Search:
             self._complete(node.grown(ends[place], logprob))
 
     def _list(self, node: Node, logprobs: Tensor) -> None:
-        """List the continuations that go on: enough for most nodes, eight times more each time."""
+        """List the continuations that go on and may win: enough of them for most nodes, eight
+        times more when the node is read again."""
         if len(node.ids) + 1 >= self.run.max_new_tokens:
             node.all_listed = True
             return
         going_on = logprobs.clone()
         going_on[sorted(self.run.eos_ids)] = float("-inf")
         number = max(NUM_LISTED, 8 * len(node.children))
-        node.children = _most_probable(going_on, number)
+        node.children = [
+            (logprob, token)
+            for logprob, token in _most_probable(going_on, number)
+            if self._bound(node.sum_logprob + logprob, len(node.ids) + 1) > self.best_score
+        ]
         node.all_listed = len(node.children) < number
 
     def _go_on(self, node: Node, likely: list[tuple[float, int]]) -> None:

@@ -7,6 +7,7 @@ records as the library. Docstrings and types become the endpoint's (and an MCP t
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,7 @@ from playground.params import fail
 from playground.session import prepare, run_plan
 from playground.types import DecodeResult, to_json
 from playground.ui.requests import (
+    CompareRequest,
     as_record,
     check_bool,
     check_limit,
@@ -28,7 +30,7 @@ from playground.ui.requests import (
     request_from_api,
 )
 from playground.ui.strings import say
-from playground.ui.worker import Unavailable, Worker
+from playground.ui.worker import PageSettings, Unavailable, Worker
 
 _MAX_LAW = 300_000  # entries of a distribution that /solve takes
 
@@ -89,17 +91,20 @@ def _compare(worker: Worker) -> Callable[..., Any]:
             wanted = request_from_api(
                 prompt, runs, common, params, repeats=repeats, raw=raw, settings=settings
             )
-
-            def work(pair: Any) -> dict[str, Any]:
-                wanted.plans(pair, settings)
-                *_, (_, last) = wanted.events(pair, settings, stop)
-                if not isinstance(last, Comparison):
-                    raise ValueError("The comparison was stopped.")
-                return last.to_dict()
-
-            return worker.call(work, stop)
+            return worker.call(lambda pair: _compared(pair, wanted, settings, stop), stop)
 
     return compare
+
+
+def _compared(
+    pair: Any, wanted: CompareRequest, settings: PageSettings, stop: threading.Event
+) -> dict[str, Any]:
+    """On the model's thread: the record of a checked comparison."""
+    wanted.plans(pair, settings)
+    *_, (_, last) = wanted.events(pair, settings, stop)
+    if not isinstance(last, Comparison):
+        raise ValueError("The comparison was stopped.")
+    return last.to_dict()
 
 
 def _decode(worker: Worker) -> Callable[..., Any]:

@@ -257,6 +257,13 @@ class TestBruteForce:
                 ranked = sorted(sequences, key=lambda s: -s[1] / len(s[0]))
                 assert [b.token_ids for b in found] == [ids for ids, _ in ranked]
 
+    def test_more_beams_than_tokens_are_pointed_out(self) -> None:
+        """Case 13: the result says so, and only then."""
+        pair = ModelPair(TableLM(5))
+        for width, said in ((5, False), (6, True), (8, True)):
+            result = decode(pair, [1], "beam", num_beams=width, max_new_tokens=3)
+            assert any("5 tokens" in note for note in result.notes) == said
+
     @pytest.mark.parametrize("width", [2, 5, 8])
     def test_impossible_tokens_are_never_chosen(self, width: int) -> None:
         """Case 13: probabilities of exactly 0 leave fewer continuations than beams."""
