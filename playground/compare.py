@@ -14,7 +14,8 @@ from playground.methods import fields_of, method_named
 from playground.metrics import ratio
 from playground.models import ModelPair
 from playground.params import check as check_value
-from playground.params import fail, unknown
+from playground.params import fail, field_of, unknown
+from playground.sampling import Sampling
 from playground.session import Cancelled, Plan, check, check_deadline, prepare, run_plan
 from playground.types import DecodeResult, Event, to_json
 
@@ -27,7 +28,7 @@ DEFAULT_RUNS: dict[str, dict[str, Any]] = {
     "speculative": {"method": "speculative", "num_draft_tokens": 4},
     "mentored": {"method": "mentored", "num_draft_tokens": 4, "divergence_budget": 0.2},
 }
-_LAW = ("temperature", "top_k", "top_p")
+LAW = ("temperature", "top_k", "top_p")
 _WARM_UP_STEPS = 6
 
 
@@ -45,7 +46,8 @@ class Comparison:
     baseline: str
 
     def rows(self) -> list[dict[str, Any]]:
-        """One flat record a run: label, method, badge, speed-up with its spread, all metrics."""
+        """One flat record a run: label, method, badge, speed-up with its spread, all metrics.
+        A divergence may be infinite here; in JSON it is null."""
         base = self.results[self.baseline].metrics.tokens_per_s
         return [self._row(label, result, base) for label, result in self.results.items()]
 
@@ -68,7 +70,7 @@ class Comparison:
             "text": result.text,
             **metrics,
         }
-        return to_json(row)  # type: ignore[no-any-return]
+        return row
 
     def figure(self) -> Any:
         """A Plotly figure of speed against fidelity, one mark a run."""
@@ -81,7 +83,7 @@ class Comparison:
             "baseline": self.baseline,
             "results": {label: result.to_dict() for label, result in self.results.items()},
             "seconds": to_json(self.seconds),
-            "rows": self.rows(),
+            "rows": to_json(self.rows()),
         }
 
 
@@ -112,8 +114,9 @@ def compare_stream(
     """(label, event) of each run in turn; the last item is ("", Comparison).
 
     runs: {label: {"method": ..., **params}}; None takes the page's five. A common parameter goes to
-    the methods that have it. repeats: every run is timed this often, its median reported. All runs
-    are checked, ValueError naming the bad parameter, before any model runs.
+    the methods that have it; temperature, top_k and top_p are also the law that the fidelity of
+    methods without them is measured against. repeats: every run is timed this often, its median
+    reported. All runs are checked, ValueError naming the bad parameter, before any model runs.
     """
     check_deadline(deadline_s)
     plans = prepare_all(pair, prompt, runs, repeats, raw=raw, **common)
@@ -157,7 +160,7 @@ def check_runs(
     _check_common(merged, common)
     for method, params in merged.values():
         check(method, params)
-    return merged, {k: common[k] for k in _LAW if k in common}
+    return merged, {k: common[k] for k in LAW if k in common}
 
 
 def _default_runs(has_draft: bool) -> dict[str, dict[str, Any]]:
@@ -183,8 +186,9 @@ def _merged(label: Any, run: Any, common: dict[str, Any]) -> tuple[str, dict[str
 
 def _check_common(merged: dict[str, tuple[str, dict[str, Any]]], common: dict[str, Any]) -> None:
     """A common parameter that no run has is a mistake, not a wish; its value counts even where
-    every run has its own."""
-    known = {f.name: f for method, params in merged.values() for f in fields_of(method, params)}
+    every run has its own. The law that fidelity refers to is always there."""
+    known = {name: field_of(Sampling, name) for name in LAW}
+    known |= {f.name: f for method, params in merged.values() for f in fields_of(method, params)}
     for key, value in common.items():
         if key not in known:
             raise unknown(key, value, sorted(known), "this set of runs")

@@ -169,7 +169,7 @@ EngineEvent = Committed | Searched | Finished
 class Run:
     """Everything a method is given. One per run; nothing in it outlives the run.
 
-    params: the method's own `Params`; parts: those of the proposer and the verifier, where it has them.
+    params: the method's own `Params`; parts: those of its proposer and verifier, if any.
     prompt_ids: the prompt (the encoder's input for an encoder-decoder).
     prefix: what the decoder starts from: the prompt, or the decoder's start token.
     stop: given all new ids so far, says whether a stop string is complete (text is not seen here).

@@ -62,10 +62,8 @@ class Explainer:
         for start in range(0, len(ids), _CHUNK):
             chunk = list(ids[start : start + _CHUNK])
             fed = chunk[: len(ids) - 1 - start]
-            if fed:
-                rows = torch.cat((logits, state.forward(torch.tensor([fed]))[0]))
-            else:
-                rows = logits
+            more = [state.forward(torch.tensor([fed]))[0]] if fed else []
+            rows = torch.cat((logits, *more))
             for row, token_id in zip(rows, chunk, strict=False):
                 tokens.append(self.token(Decision(token_id, "beam", logits=row), len(tokens)))
             logits = rows[-1:]

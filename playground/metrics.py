@@ -41,7 +41,7 @@ def expected_tokens_per_round(acceptance: float, num_draft_tokens: int) -> float
 
 
 def expected_speedup(acceptance: float, num_draft_tokens: int, draft_cost: float) -> float:
-    """Tokens per round over its cost γc + 1, c = draft step / target step: Leviathan, theorem 3.8."""
+    """Tokens per round over its cost γc + 1, c = draft step / target step: ibid., theorem 3.8."""
     tokens = expected_tokens_per_round(acceptance, num_draft_tokens)
     return tokens / (num_draft_tokens * draft_cost + 1.0)
 
@@ -55,7 +55,7 @@ def per_position_acceptance(rounds: Sequence[Round]) -> tuple[float, ...] | None
 
 
 def draft_cost(rounds: Sequence[Round]) -> float | None:
-    """c: a draft step's seconds over a target pass's. The first round reads the prompt: left out."""
+    """c: a draft step's seconds over a target pass's, the prompt-reading first round left out."""
     steady = [r for r in rounds[1:] if r.draft_ids]
     drafted = sum(len(r.draft_ids) for r in steady)
     target_s = sum(r.target_s for r in steady)

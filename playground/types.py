@@ -17,7 +17,7 @@ Badge = Literal["lossless", "lossy", "search", "sampled"]
 
 
 def to_json(value: Any) -> Any:
-    """`value` as strict JSON types; a number that JSON cannot hold (NaN, ±Infinity) becomes None."""
+    """`value` as strict JSON types; a number that JSON cannot hold (NaN, Infinity) becomes None."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, dict):
@@ -122,7 +122,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Numbers of one run; a value that does not exist is None. Definitions: `playground.metrics`."""
+    """Numbers of one run; None where one does not exist. Definitions: `playground.metrics`."""
 
     num_new_tokens: int
     total_s: float

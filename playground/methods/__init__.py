@@ -30,7 +30,7 @@ def method_named(name: Any) -> Method:
 
 
 def fields_of(name: str, values: dict[str, Any]) -> list[dataclasses.Field[Any]]:
-    """Every parameter that method `name` has, given the choices (proposer, verifier) in `values`."""
+    """Every parameter of method `name`, given the choices (proposer, verifier) in `values`."""
     method = method_named(name)
     owners = (method.Params, *method.parts(values).values())
     return [f for owner in owners for f in dataclasses.fields(owner)]

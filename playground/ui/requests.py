@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from playground.compare import Comparison, compare_stream, prepare_all
+from playground.compare import LAW, Comparison, compare_stream, prepare_all
 from playground.methods import METHODS, fields_of
 from playground.params import fail
 from playground.session import Plan
@@ -123,8 +123,10 @@ def _check_runs(runs: Any, settings: PageSettings) -> None:
 
 
 def shared(values: dict[str, Any], runs: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Those of the page's settings that at least one of the runs has."""
+    """Those of the page's settings that at least one of the runs has, and the law that fidelity
+    refers to."""
     names = {f.name for run in runs.values() for f in fields_of(run["method"], {**values, **run})}
+    names |= set(LAW)
     return {name: value for name, value in values.items() if name in names}
 
 
