@@ -50,7 +50,9 @@ _SIDES = (
 
 def three(value: float) -> str:
     """`value` with three significant digits, no exponent where it can be helped."""
-    if value == 0 or not math.isfinite(value):
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value == 0 or math.isnan(value):
         return f"{value:g}"
     rounded = float(f"{value:.2e}")
     decimals = 2 - math.floor(math.log10(abs(rounded)))

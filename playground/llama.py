@@ -111,6 +111,7 @@ class LeanLlama:
     int8: the products use int8 copies of the weights (bf16 models on the CPU).
     """
 
+    @torch.inference_mode(False)  # weights made here must serve ordinary forwards, too
     def __init__(self, model: Any, int8: bool = False) -> None:
         product = Int8 if int8 else Dense
         config, decoder = model.config, model.model

@@ -8,6 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
+from playground.charts import three
 from playground.compare import Comparison
 from playground.mentored import Optimum
 from playground.types import DecodeResult, PairSpec
@@ -26,14 +27,8 @@ _COLUMNS = {
 
 
 def three_digits(value: float | None) -> str:
-    """Three significant digits, without an exponent from 0.001 to a million; "–" for none."""
-    if value is None:
-        return NONE
-    if value == 0 or not 1e-3 <= abs(value) < 1e6:
-        return f"{value:.3g}"
-    rounded = float(f"{value:.2e}")
-    decimals = 2 - int(f"{value:.2e}".partition("e")[2])
-    return f"{rounded:.{max(0, decimals)}f}"
+    """Three significant digits; "–" for none."""
+    return NONE if value is None else three(value)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], num_left: int = 1) -> str:

@@ -353,7 +353,7 @@ def test_solve_is_readable(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_numbers_have_three_digits() -> None:
     shown = {None: "–", 0.0: "0", 1.0: "1.00", 9.999: "10.0", 0.01234: "0.0123", 123.4: "123"}
-    shown |= {1234.0: "1230", -5.678: "-5.68", 1e-9: "1e-09", float("inf"): "inf", 99.96: "100"}
+    shown |= {1234.0: "1,230", -5.678: "-5.68", 1e-9: "1.00e-09", float("inf"): "∞", 99.96: "100"}
     assert {value: report.three_digits(value) for value in shown} == shown
 
 
