@@ -46,12 +46,12 @@ def expected_speedup(acceptance: float, num_draft_tokens: int, draft_cost: float
     return tokens / (num_draft_tokens * draft_cost + 1.0)
 
 
-def per_position_acceptance(rounds: Sequence[Round]) -> tuple[float, ...] | None:
+def per_position_acceptance(rounds: Sequence[Round]) -> list[float] | None:
     """Share of all rounds that accept position i, for i up to the longest draft."""
     longest = max((len(r.draft_ids) for r in rounds), default=0)
     if not longest:
         return None
-    return tuple(sum(r.num_accepted > i for r in rounds) / len(rounds) for i in range(longest))
+    return [sum(r.num_accepted > i for r in rounds) / len(rounds) for i in range(longest)]
 
 
 def draft_cost(rounds: Sequence[Round]) -> float | None:

@@ -136,7 +136,7 @@ class Metrics:
     num_accepted: int = 0
     acceptance_rate: float | None = None
     tested_acceptance_rate: float | None = None
-    accepted_per_position: tuple[float, ...] | None = None
+    accepted_per_position: list[float] | None = None
     drafted_per_round: float | None = None
     tokens_per_round: float | None = None
     tokens_per_target_pass: float | None = None

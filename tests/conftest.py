@@ -15,7 +15,10 @@ from typing import Any
 
 import httpx
 import pytest
+import torch
 from gradio_client import Client
+
+torch.set_num_threads(1)  # the models of most tests are tiny: threads would only wait
 
 ROOT = Path(__file__).resolve().parent.parent
 START_S = 120.0

@@ -57,7 +57,7 @@ class TestAcceptance:
         assert found.tested_acceptance_rate == 7 / 9
         assert found.tokens_per_round == 10 / 3
         assert found.num_accepted / 3 == 7 / 3
-        assert found.accepted_per_position == (2 / 3, 2 / 3, 2 / 3, 1 / 3)
+        assert found.accepted_per_position == [2 / 3, 2 / 3, 2 / 3, 1 / 3]
         assert found.drafted_per_round == 4.0
         assert found.num_new_tokens == 11
         assert found.tokens_per_target_pass == 11 / 4
@@ -85,7 +85,7 @@ class TestAcceptance:
             counts = [n for n, weight in enumerate(share) for _ in range(round(1000 * weight))]
             found = summary(tokens_of(counts, gamma), rounds_of(counts, gamma))
             rates.append(found.acceptance_rate or 0.0)
-            firsts.append((found.accepted_per_position or (0.0,))[0])
+            firsts.append((found.accepted_per_position or [0.0])[0])
             kept.append(found.tokens_per_round or 0.0)
             assert kept[-1] == pytest.approx(expected_tokens_per_round(alpha, gamma), abs=0.02)
         assert rates[0] > rates[1] > rates[2]

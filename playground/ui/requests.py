@@ -123,11 +123,14 @@ def _check_runs(runs: Any, settings: PageSettings) -> None:
 
 
 def shared(values: dict[str, Any], runs: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Those of the page's settings that at least one of the runs has, and the law that fidelity
-    refers to."""
+    """Those of the page's settings that at least one of the runs has."""
     names = {f.name for run in runs.values() for f in fields_of(run["method"], {**values, **run})}
-    names |= set(LAW)
     return {name: value for name, value in values.items() if name in names}
+
+
+def _common(values: dict[str, Any], runs: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What the runs share, with the law that the fidelity of methods without one refers to."""
+    return {name: values[name] for name in LAW if name in values} | shared(values, runs)
 
 
 def runs_of(names: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -142,7 +145,7 @@ def request_from_page(
     runs = runs_of(names)
     if not runs:
         raise ValueError("runs: none is selected; select at least one.")
-    return CompareRequest(prompt, runs, shared(values, runs), repeats, raw)
+    return CompareRequest(prompt, runs, _common(values, runs), repeats, raw)
 
 
 def request_from_api(
@@ -160,5 +163,5 @@ def request_from_api(
     given = as_record("runs", runs) or None
     if given is not None:
         _check_runs(given, settings)
-        common = shared(common, given)
+        common = _common(common, given)
     return CompareRequest(prompt, given, common | as_record("params", params), repeats, raw)
