@@ -312,14 +312,16 @@ def _known(argument: str, name: str) -> _Divergence:
 
 
 def _laws(**laws: Law) -> tuple[Tensor, Tensor]:
-    first, second = (_law(name, value) for name, value in laws.items())
+    # An output law may be as small as β is large: what is left of a token's mass still counts.
+    smallest = {"output_probs": 0.0}
+    first, second = (_law(n, value, smallest.get(n, _SMALLEST)) for n, value in laws.items())
     if len(first) != len(second):
         lengths = f"have {len(first)} and {len(second)} entries"
         raise ValueError(f"{' and '.join(laws)} {lengths}, must have equally many")
     return first, second.to(first.device)
 
 
-def _law(name: str, value: Law) -> Tensor:
+def _law(name: str, value: Law, smallest: float) -> Tensor:
     try:
         law = value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -334,4 +336,4 @@ def _law(name: str, value: Law) -> Tensor:
         raise ValueError(f"{name} sums to {total}, must sum to 1 within {_SUM_TOLERANCE}")
     if abs(total - 1) > _NORMALISED:
         law = law / total
-    return torch.nn.functional.threshold(law, _SMALLEST, 0.0) if lowest < _SMALLEST else law
+    return torch.nn.functional.threshold(law, smallest, 0.0) if lowest < smallest else law

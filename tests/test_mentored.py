@@ -459,3 +459,12 @@ def test_bad_input_is_named_with_what_is_allowed(change: dict, message: str) -> 
 def test_unknown_divergence_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="kind='renyi'"):
         divergence([1.0], [1.0], "renyi")
+
+
+def test_the_divergence_of_a_solution_is_what_the_solution_says_it_spent() -> None:
+    """A draft that lacks a rare token: β is huge and the output of the token tiny, but not 0."""
+    target = torch.tensor([0.99 - 1e-5, 0.01, 1e-5, 1e-25], dtype=torch.float64)
+    draft = torch.tensor([0.95, 0.05, 0.0, 0.0], dtype=torch.float64)
+    best = solve(target, draft, 0.2)
+    assert best.beta > 1e100
+    assert divergence(target, best.output_probs, "kl") == pytest.approx(best.divergence_spent)
