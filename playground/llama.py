@@ -111,9 +111,13 @@ class LeanLlama:
     int8: the products use int8 copies of the weights (bf16 models on the CPU).
     """
 
-    @torch.inference_mode(False)  # weights made here must serve ordinary forwards, too
     def __init__(self, model: Any, int8: bool = False) -> None:
-        product = Int8 if int8 else Dense
+        # Weights made in inference mode could not serve an ordinary forward of the model later.
+        mode = torch.inference_mode(model.lm_head.weight.is_inference())
+        with mode, torch.no_grad():
+            self._read(model, Int8 if int8 else Dense)
+
+    def _read(self, model: Any, product: type[Dense] | type[Int8]) -> None:
         config, decoder = model.config, model.model
         self.device, self.dtype = device_of(model), model.dtype
         self.num_heads, self.num_kv_heads = config.num_attention_heads, config.num_key_value_heads

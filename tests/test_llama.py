@@ -140,3 +140,11 @@ def test_a_cut_head_writes_only_its_own_ids() -> None:
     found = LlamaState(LeanLlama(model)).prefill(ids)
     torch.testing.assert_close(found[model.head_ids], expected[model.head_ids])
     assert int(found.isinf().sum()) == 61
+
+
+def test_a_pair_made_in_inference_mode_leaves_the_model_usable() -> None:
+    """The fused weights are ordinary tensors: the model's own forward, and training, still work."""
+    model = make("llama")
+    with torch.inference_mode():
+        ModelPair(model)
+    model(torch.tensor([[1, 2, 3]])).logits.sum().backward()

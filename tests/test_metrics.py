@@ -74,7 +74,7 @@ class TestAcceptance:
             Round([1, 1, 1], 3, 2, 0.1, 0.1),
             Round([], 0, 0, 0, 0.1),
         ]
-        assert per_position_acceptance(rounds) == (2 / 3, 1 / 3, 0.0)
+        assert per_position_acceptance(rounds) == [2 / 3, 1 / 3, 0.0]
 
     def test_longer_drafts_of_the_same_drafter(self) -> None:
         """Case 86. With acceptance α a position, the rate falls with γ; the first position's
