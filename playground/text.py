@@ -14,6 +14,8 @@ from functools import partial
 from itertools import takewhile
 from typing import Any
 
+from playground.params import fail
+
 Tokenizer = Any  # fast and slow ones share an interface but no base class that we could import
 
 MAX_STOP_STRINGS, MAX_STOP_LENGTH = 16, 200
@@ -27,10 +29,6 @@ _OTHERS = sorted(set(range(256)) - set(_PRINTABLE))
 _BYTE_OF_CHAR = {chr(byte): byte for byte in _PRINTABLE} | {
     chr(256 + i): byte for i, byte in enumerate(_OTHERS)
 }
-
-
-def _fail(name: str, value: object, allowed: str) -> ValueError:
-    return ValueError(f"{name}: {value!r:.80} is not allowed; use {allowed}.")
 
 
 def full_text(tokenizer: Tokenizer, ids: Iterable[int]) -> str:
@@ -207,7 +205,7 @@ def cut_pieces(pieces: Sequence[str], length: int) -> list[str]:
     """
     total = sum(map(len, pieces))
     if not 0 <= length <= total:
-        raise _fail("length", length, f"a whole number from 0 to {total}")
+        raise fail("length", length, f"a whole number from 0 to {total}")
     result: list[str] = []
     for piece in pieces:
         result.append(piece[:length])
@@ -226,16 +224,16 @@ def encode_prompt(tokenizer: Tokenizer, prompt: str, raw: bool = False) -> list[
     Raises ValueError naming `prompt` for an empty, blank or unencodable one.
     """
     if not isinstance(prompt, str) or not prompt.strip():
-        raise _fail("prompt", prompt, "a text with at least one character that is not blank")
+        raise fail("prompt", prompt, "a text with at least one character that is not blank")
     try:
         prompt.encode()
     except UnicodeEncodeError as error:
-        raise _fail("prompt", prompt[error.start], "characters that UTF-8 can encode") from None
+        raise fail("prompt", prompt[error.start], "characters that UTF-8 can encode") from None
     typed = tokenizer.encode(prompt, add_special_tokens=False)
     chat = not raw and bool(getattr(tokenizer, "chat_template", None))
     ids = _encode_chat(tokenizer, prompt, typed) if chat else _add_special(tokenizer, prompt, typed)
     if not ids:
-        raise _fail("prompt", prompt, "a text that has at least one token")
+        raise fail("prompt", prompt, "a text that has at least one token")
     return ids
 
 
@@ -252,7 +250,7 @@ def _encode_chat(tokenizer: Tokenizer, prompt: str, typed: list[int]) -> list[in
         if not spelled:
             raise
         # Such a vocabulary builds the control token even from its letters.
-        raise _fail("prompt", ", ".join(spelled), "text without control tokens") from error
+        raise fail("prompt", ", ".join(spelled), "text without control tokens") from error
 
 
 def _add_special(tokenizer: Tokenizer, prompt: str, typed: list[int]) -> list[int]:
@@ -281,10 +279,10 @@ class StopStrings:
         given = [] if stop is None else [stop] if isinstance(stop, str) else stop
         allowed = f"up to {MAX_STOP_STRINGS} strings of 1 to {MAX_STOP_LENGTH} characters"
         if not isinstance(given, (list, tuple)) or len(given) > MAX_STOP_STRINGS:
-            raise _fail("stop", stop, allowed)
+            raise fail("stop", stop, allowed)
         for text in given:
             if not isinstance(text, str) or not 1 <= len(text) <= MAX_STOP_LENGTH:
-                raise _fail("stop", text, allowed)
+                raise fail("stop", text, allowed)
         self._strings = tuple(given)
         self.longest = max(map(len, given), default=0)
 

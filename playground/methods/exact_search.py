@@ -22,7 +22,7 @@ from torch import Tensor
 from playground.contracts import EngineEvent, Finished, KVState, Run, Searched, Settings
 from playground.methods.autoregressive import EXHAUSTED
 from playground.methods.beam_group import CANDIDATES_PER_BEAM
-from playground.methods.scoring import ScoringParams
+from playground.methods.scoring import ScoringParams, length_penalty_param
 from playground.models import ModelPair
 from playground.params import param
 from playground.types import Badge, Beam, Candidate, FinishReason
@@ -35,15 +35,7 @@ NUM_LISTED = 64  # continuations kept of a prefix; where more are needed, it is 
 class ExactParams(ScoringParams):
     """Settings of exact search."""
 
-    length_penalty: float = param(
-        0.0,
-        "Exponent of the length norm. Positive favours longer outputs, negative shorter; "
-        "0 is the plain sum.",
-        label="Length penalty (positive favours longer)",
-        min=-10.0,
-        max=10.0,
-        step=0.1,
-    )
+    length_penalty: float = length_penalty_param(0.0)
     max_nodes: int = param(
         500,
         "Node budget: partial texts that the target may read before the search ends unproven.",

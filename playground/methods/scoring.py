@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from playground.params import param
 from playground.sampling import Limits
 from playground.types import Beam
 
 
-@dataclass(frozen=True, slots=True)
-class ScoringParams(Limits):
-    """How a search scores sequences of different length."""
-
-    length_penalty: float = param(
-        1.0,
+def length_penalty_param(default: float) -> Any:
+    """The exponent's field: methods differ in its default only."""
+    return param(
+        default,
         "Exponent of the length norm. Positive favours longer outputs, negative shorter; "
         "0 is the plain sum.",
         label="Length penalty (positive favours longer)",
@@ -22,6 +21,13 @@ class ScoringParams(Limits):
         max=10.0,
         step=0.1,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringParams(Limits):
+    """How a search scores sequences of different length."""
+
+    length_penalty: float = length_penalty_param(1.0)
     length_norm: str = param(
         "length",
         "length: sum / length^penalty; gnmt: sum / ((5+length)/6)^penalty; none: plain sum.",
