@@ -18,6 +18,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 import playground as pg
 from playground.mentored import Optimum, solve
+from playground.session import on_one_core
 from playground.types import Beam, DecodeResult, Metrics, ResultEvent, Round, Token
 
 EOS = 63
@@ -560,3 +561,12 @@ def test_the_warm_up_takes_the_runs_own_settings(pair: pg.ModelPair) -> None:
     exact = {"method": "exact", "max_nodes": 20}
     found = pg.compare(pair, PROMPT, {"groups": groups, "exact": exact}, max_new_tokens=4)
     assert found.results["groups"].params["num_beam_groups"] == 3
+
+
+def test_light_torch_work_makes_no_second_team_of_threads() -> None:
+    """Beside a running decode, one core; afterwards the thread is as it was."""
+    before = torch.get_num_threads()
+    assert on_one_core(torch.get_num_threads) == 1
+    with pytest.raises(ZeroDivisionError):
+        on_one_core(lambda: 1 // 0)
+    assert torch.get_num_threads() == before

@@ -19,7 +19,7 @@ from playground.catalog import page_pairs
 from playground.compare import Comparison
 from playground.mentored import solve as solve_optimum
 from playground.params import fail
-from playground.session import prepare, run_plan
+from playground.session import on_one_core, prepare, run_plan
 from playground.types import DecodeResult, to_json
 from playground.ui.requests import (
     CompareRequest,
@@ -170,7 +170,9 @@ def _solve(
         if isinstance(budget, bool) or not isinstance(budget, (int, float)) or math.isnan(budget):
             raise fail("budget", budget, "a number of at least 0")
         check_bool("keep_support", keep_support)
-        return solve_optimum(target_probs, draft_probs, budget, divergence, keep_support).to_dict()
+        laws = (target_probs, draft_probs)
+        best = on_one_core(lambda: solve_optimum(*laws, budget, divergence, keep_support))
+        return best.to_dict()
 
 
 def _check_law(name: str, law: Any) -> None:
