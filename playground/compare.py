@@ -120,7 +120,7 @@ def compare_stream(
     """
     check_deadline(deadline_s)
     plans = prepare_all(pair, prompt, runs, repeats, raw=raw, **common)
-    return _compare(pair, prompt, plans, repeats, cancelled, deadline_s)
+    return run_plans(pair, prompt, plans, repeats, cancelled, deadline_s)
 
 
 def prepare_all(
@@ -207,14 +207,15 @@ def warm_up(pair: ModelPair, plans: dict[str, Plan], cancelled: Cancelled | None
         pair.warmed.add(path)
 
 
-def _compare(
+def run_plans(
     pair: ModelPair,
     prompt: str | Sequence[int],
     plans: dict[str, Plan],
-    repeats: int,
-    cancelled: Cancelled | None,
-    deadline_s: float | None,
+    repeats: int = 1,
+    cancelled: Cancelled | None = None,
+    deadline_s: float | None = None,
 ) -> Iterator[tuple[str, Event | Comparison]]:
+    """Run the checked requests of `prepare_all`; see `compare_stream`."""
     warm_up(pair, plans, cancelled)
     found: dict[str, list[DecodeResult]] = {label: [] for label in plans}
     for _ in range(repeats):  # whole passes, so that a drift of the machine hits every run alike
@@ -229,7 +230,9 @@ def _compare(
             prompt if isinstance(prompt, str) else None,
             {label: _median(results) for label, results in found.items()},
             {label: [r.metrics.total_s for r in results] for label, results in found.items()},
-            _baseline(plans),
+            baseline_of(
+                {k: method_named(p.method).badge(p.settings) for k, p in plans.items()},
+            ),
         ),
     )
 
@@ -239,11 +242,7 @@ def _median(results: list[DecodeResult]) -> DecodeResult:
     return next(r for r in results if r.metrics.total_s == middle)
 
 
-def _baseline(plans: dict[str, Plan]) -> str:
-    """Sampling where it is among the runs, else the first run."""
-    sampled = (
-        label
-        for label, plan in plans.items()
-        if method_named(plan.method).badge(plan.settings) == "sampled"
-    )
-    return next(sampled, next(iter(plans)))
+def baseline_of(badges: dict[str, str]) -> str:
+    """The label that speed-up refers to, from every run's badge: sampling, else the first run."""
+    sampled = (label for label, badge in badges.items() if badge == "sampled")
+    return next(sampled, next(iter(badges)))

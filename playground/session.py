@@ -188,17 +188,19 @@ class _Session:
         self._stream = text.TextStream(self._pair.tokenizer) if self._pair.tokenizer else None
         self._text = ""
         self._run = self._make_run()
-        self._explainer = Explainer(self._pair, self._run, self._warper(plan.reference))
+        reference = self._warper(plan.reference, self._run.prefix)
+        self._explainer = Explainer(self._pair, self._run, reference)
 
     def _make_run(self) -> Run:
         plan = self._plan
+        prefix = self._pair.prefix(plan.prompt_ids)
         return Run(
             pair=self._pair,
             prompt_ids=plan.prompt_ids,
-            prefix=self._pair.prefix(plan.prompt_ids),
+            prefix=prefix,
             params=plan.settings.params,
             parts=plan.settings.parts,
-            warper=self._warper(plan.settings.params),
+            warper=self._warper(plan.settings.params, prefix),
             draws=Draws(plan.seed),
             eos_ids=plan.eos_ids,
             max_new_tokens=plan.settings.params.max_new_tokens,
@@ -207,12 +209,12 @@ class _Session:
             interrupted=self._interrupted,
         )
 
-    def _warper(self, settings: Limits) -> Warper:
+    def _warper(self, settings: Limits, prefix: list[int]) -> Warper:
         return Warper(
             settings,
             self._pair.constraints(),
             self._plan.eos_ids,
-            len(self._pair.prefix(self._plan.prompt_ids)),
+            len(prefix),
             self._plan.settings.params.max_new_tokens,
         )
 

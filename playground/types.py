@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 Source = Literal["prefill", "sampled", "accepted", "residual", "bonus", "beam"]
@@ -246,12 +246,3 @@ class PairSpec:
     chat: bool = False
     license: str = ""
     description: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RunSpec:
-    """One run of a comparison: a label, a method and its parameters."""
-
-    label: str
-    method: str
-    params: dict[str, Any] = field(default_factory=dict)

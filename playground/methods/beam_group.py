@@ -55,7 +55,6 @@ class Group:
     finished: (score, ended by itself rather than by the length limit, hypothesis), best first.
     first_row: the row of the last pass's logits, and of the cache, of the first live beam.
     parents: rows that the live beams grew from; chosen: tokens that the last step took.
-    exhausted: the settings ban every continuation of every live beam.
     """
 
     width: int
@@ -66,7 +65,6 @@ class Group:
     parents: list[int] = field(default_factory=list)
     chosen: list[int] = field(default_factory=list)
     done: bool = False
-    exhausted: bool = False
 
     def step(self, logprobs: Tensor, penalties: Tensor | None, run: Run) -> list[Continuation]:
         """Advance by one token: logprobs [W, V] of the live beams, penalties [V] of earlier groups.
@@ -76,7 +74,7 @@ class Group:
             self._collect(best)
             self.done = self.should_stop(run.max_new_tokens)
         else:
-            self.done = self.exhausted = True
+            self.done = True  # the settings ban every continuation of every live beam
         self.chosen = [c.hypothesis.ids[-1] for c in best if c.collected or c.row is not None]
         return best
 

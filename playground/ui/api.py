@@ -100,8 +100,8 @@ def _compared(
     pair: Any, wanted: CompareRequest, settings: PageSettings, stop: threading.Event
 ) -> dict[str, Any]:
     """On the model's thread: the record of a checked comparison."""
-    wanted.plans(pair, settings)
-    *_, (_, last) = wanted.events(pair, settings, stop)
+    plans = wanted.plans(pair, settings)
+    *_, (_, last) = wanted.events(pair, plans, settings, stop)
     if not isinstance(last, Comparison):
         raise ValueError("The comparison was stopped.")
     return last.to_dict()

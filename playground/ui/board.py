@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from playground.compare import Comparison
+from playground.compare import Comparison, baseline_of
 from playground.methods import method_named, parse
 from playground.types import DecodeResult, Event
 
@@ -75,11 +75,6 @@ class Board:
         for i, view in enumerate(self._open()):
             view.state, view.error = ("failed", reason) if i == 0 else ("stopped", "")
 
-    def wait(self) -> None:
-        """Every run is waiting for its turn."""
-        for view in self.views.values():
-            view.state = "waiting"
-
     def rows(self) -> list[dict[str, Any]]:
         """The rows of all ended runs."""
         return [view.row for view in self.views.values() if view.row is not None]
@@ -98,8 +93,7 @@ class Board:
             for label, view in self.views.items()
             if view.result is not None and view.result.token_ids
         }
-        baseline = next((v.label for v in self.views.values() if v.badge == "sampled"), None)
-        baseline = baseline or next(iter(self.views))
+        baseline = baseline_of({label: view.badge for label, view in self.views.items()})
         if baseline in results:
             seconds = {label: [r.metrics.total_s] for label, r in results.items()}
             self._set_rows(Comparison(None, results, seconds, baseline))

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from playground.compare import LAW, Comparison, compare_stream, prepare_all
+from playground.compare import LAW, Comparison, prepare_all, run_plans
 from playground.methods import METHODS, fields_of
 from playground.params import fail
 from playground.session import Plan
@@ -57,19 +57,15 @@ class CompareRequest:
         return plans
 
     def events(
-        self, pair: ModelPair, settings: PageSettings, stop: threading.Event
+        self,
+        pair: ModelPair,
+        plans: dict[str, Plan],
+        settings: PageSettings,
+        stop: threading.Event,
     ) -> Iterator[tuple[str, Event | Comparison]]:
-        """The events of the checked comparison. After a stop no further run begins."""
-        stream = compare_stream(
-            pair,
-            self.prompt,
-            self.runs,
-            int(self.repeats),
-            raw=self.raw,
-            cancelled=stop.is_set,
-            deadline_s=settings.deadline_s,
-            **self.common,
-        )
+        """The events of the comparison that `plans` checked. After a stop no further run begins."""
+        repeats, deadline_s = int(self.repeats), settings.deadline_s
+        stream = run_plans(pair, self.prompt, plans, repeats, stop.is_set, deadline_s)
         for label, event in stream:
             yield label, event
             if stop.is_set() and not isinstance(event, Comparison) and event.result is not None:

@@ -77,7 +77,7 @@ def _events(
     plans = wanted.plans(pair, worker.settings)
     runs = {k: {"method": p.method, **p.settings.flat()} for k, p in plans.items()}
     yield "", Board(runs, "waiting")
-    yield from wanted.events(pair, worker.settings, stop)
+    yield from wanted.events(pair, plans, worker.settings, stop)
 
 
 def _refusal(error: Exception) -> gr.Error:
