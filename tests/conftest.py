@@ -73,7 +73,8 @@ def wait_until_ready(url: str) -> None:
 @pytest.fixture(scope="session")
 def page_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a running, warm page."""
-    process, url = start_page(tmp_path_factory.mktemp("page") / "log.txt")
+    log = tmp_path_factory.mktemp("page") / "log.txt"
+    process, url = start_page(log, PLAYGROUND_MAX_NEW_TOKENS="3000")  # for runs that last
     try:
         wait_until_ready(url)
         yield url

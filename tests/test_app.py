@@ -41,10 +41,10 @@ class Visitor:
         self.tab.click("#run")
 
     def run_long(self) -> None:
-        """Start a comparison that takes minutes: no run may end before its 500 tokens."""
+        """Start a comparison that takes minutes: no run may end before its 3000 tokens."""
         self.tab.click("#advanced button")
-        self.set("min_new_tokens", 500)
-        self.run("Count from one to one thousand.", tokens=500)
+        self.set("min_new_tokens", 3000)
+        self.run("Count from one to one thousand.", tokens=3000)
         self.wait_running()
 
     def wait_done(self, count: int = 5) -> None:
@@ -72,6 +72,14 @@ def context(chromium: Any) -> Iterator[Any]:
 @pytest.fixture
 def visitor(context: Any, page_url: str) -> Visitor:
     return Visitor(context, page_url)
+
+
+@pytest.fixture
+def other_visitor(chromium: Any, page_url: str) -> Iterator[Visitor]:
+    """Somebody else, in a browser of their own."""
+    opened = chromium()
+    yield Visitor(opened, page_url)
+    opened.close()
 
 
 def seconds_of_a_short_run(url: str) -> float:
@@ -127,14 +135,13 @@ def test_leaving_frees_the_worker(context: Any, page_url: str) -> None:
     assert seconds_of_a_short_run(page_url) < 20
 
 
-def test_a_waiting_visitor_can_leave_the_queue(chromium: Any, page_url: str) -> None:
+def test_a_waiting_visitor_can_leave_the_queue(visitor: Visitor, other_visitor: Visitor) -> None:
     """Cases 62 and 67: two visitors; the one in the queue stops without touching the other."""
-    contexts = chromium(), chromium()
-    first, second = (Visitor(context, page_url) for context in contexts)
+    first, second = visitor, other_visitor
     first.run_long()
     second.run("Name a fruit.", tokens=4)
-    place = second.tab.wait_for_selector("#status .progress-text", timeout=10_000)
-    assert "queue: 1/1" in place.inner_text()
+    place = second.tab.locator("#status .progress-text")
+    place.filter(has_text="queue: 1/1").wait_for(timeout=10_000)
     second.tab.click("#stop")
     second.tab.wait_for_function("!document.querySelector('#status .progress-text')")
     assert first.states()[0] == "running"
@@ -146,8 +153,6 @@ def test_a_waiting_visitor_can_leave_the_queue(chromium: Any, page_url: str) -> 
     second.wait_done()
     assert "thousand" not in second.tab.locator("#cards").inner_text()
     assert first.errors == second.errors == []
-    for context in contexts:
-        context.close()
 
 
 @pytest.mark.parametrize(
