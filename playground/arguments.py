@@ -179,11 +179,16 @@ def add_input(command: Any) -> None:
     prompt.add_argument("--prompt-file", metavar="FILE", help="a UTF-8 file; - reads stdin")
     prompt.add_argument("--ids", nargs="+", metavar="ID", help="token ids, used as they are")
     command.add_argument("--raw", action="store_true", help="leave out the chat template")
+    add_pair(command)
+    command.add_argument("--deadline-s", metavar="S", help="seconds after which a run ends")
+
+
+def add_pair(command: Any) -> None:
+    """The options of the pair, and of where and in what it runs."""
     command.add_argument("--pair", default="chat", help="name, folder or Hub id (chat)")
     command.add_argument("--draft", help="folder or Hub id of a draft model for --pair")
     command.add_argument("--device", help="cpu, cuda, ... (a GPU where there is one)")
-    command.add_argument("--precision", help="fp32, bf16, ... (the fastest here)")
-    command.add_argument("--deadline-s", metavar="S", help="seconds after which a run ends")
+    command.add_argument("--precision", help="fp32, bf16, int8 (the fastest here)")
 
 
 def read_prompt(args: argparse.Namespace) -> str | list[int]:
@@ -195,6 +200,11 @@ def read_prompt(args: argparse.Namespace) -> str | list[int]:
     if not text.strip():
         raise fail("prompt", text, "a text with at least one character that is not blank")
     return text
+
+
+def read_lines(source: str | None) -> list[str]:
+    """The lines of a UTF-8 file that are not blank; none without a file."""
+    return [line for line in _read(source).splitlines() if line.strip()] if source else []
 
 
 def _read(source: str) -> str:

@@ -1,4 +1,4 @@
-"""python -m playground: pairs, compare, decode, solve.
+"""python -m playground: pairs, compare, decode, solve, bench.
 
 Results go to stdout, progress to stderr. Bad input is told in one line and exit code 2, before a
 model is loaded wherever that can be known without one.
@@ -19,15 +19,17 @@ from typing import Any, NoReturn
 from huggingface_hub.utils.tqdm import disable_progress_bars
 from transformers.utils import logging
 
-from playground import report
+from playground import bench, report
 from playground.arguments import (
     add_input,
     add_options,
+    add_pair,
     given,
     named_pair,
     number,
     numbers,
     parse_runs,
+    read_lines,
     read_prompt,
 )
 from playground.catalog import PAIRS
@@ -35,7 +37,7 @@ from playground.compare import DEFAULT_COMMON, DEFAULT_RUNS, Comparison, check_r
 from playground.mentored import DIVERGENCES, solve
 from playground.methods import METHODS
 from playground.models import ModelPair, load_pair
-from playground.params import fail, field_of
+from playground.params import fail, field_of, lookup
 from playground.proposers import PROPOSERS
 from playground.session import check, check_deadline, stream
 from playground.types import BeamEvent, DecodeResult, Event, PairSpec, to_json
@@ -119,6 +121,7 @@ def parser() -> argparse.ArgumentParser:
     _add_compare(commands)
     _add_decode(commands)
     _add_solve(commands)
+    _add_bench(commands)
     return whole
 
 
@@ -178,6 +181,21 @@ def _add_solve(commands: Any) -> None:
         action=argparse.BooleanOptionalAction,
         default=keep.default,
         help=keep.metadata["help"],
+    )
+
+
+def _add_bench(commands: Any) -> None:
+    help = (
+        "Measure our loops beside transformers', beams, precisions and the solver on this machine."
+    )
+    command = _add(commands, "bench", _bench, help)
+    add_pair(command)
+    parts = ",".join(bench.PARTS)
+    command.add_argument("--parts", default=parts, metavar="NAME,...", help=f"some of {parts}")
+    command.add_argument("--prompts", metavar="FILE", help="a prompt a line, for the embedded ones")
+    command.add_argument("--repeats", default="3", metavar="N", help="timed laps of each (3)")
+    command.add_argument(
+        "--max-new-tokens", default="64", metavar="N", help="most tokens of a run (64)"
     )
 
 
@@ -270,6 +288,40 @@ def _solve(args: argparse.Namespace) -> None:
     else:
         exact = solve(target, draft, 0.0)
         print(report.optimum(found, target, draft, exact.acceptance))
+
+
+def _bench(args: argparse.Namespace) -> None:
+    parts = args.parts.split(",")
+    for part in parts:
+        lookup(dict.fromkeys(bench.PARTS), part, "parts")
+    repeats, tokens = (
+        _count(name, text, limit)
+        for name, text, limit in (
+            ("repeats", args.repeats, 100),
+            ("max_new_tokens", args.max_new_tokens, 4096),
+        )
+    )
+    spec = named_pair(args.pair, args.draft)
+    pair, loaded = _load(args, spec)
+    _note(loaded)
+    prompts = read_lines(args.prompts) or bench.prompts_for(spec.name, spec.chat)
+
+    def load(precision: str) -> ModelPair:
+        return load_pair(spec, args.device, precision)
+
+    record = bench.run(bench.Bench(pair, load, prompts, tokens, repeats, _note), parts)
+    if args.json:
+        _print_json(to_json(record))
+    else:
+        print(report.bench(record))
+
+
+def _count(name: str, text: str, limit: int) -> int:
+    """A whole number from 1 to `limit`, as it was typed."""
+    value = number(text, whole=True)
+    if not isinstance(value, int) or not 1 <= value <= limit:
+        raise fail(name, value, f"a whole number from 1 to {limit}")
+    return value
 
 
 def _deadline(args: argparse.Namespace) -> float | None:

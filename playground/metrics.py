@@ -9,6 +9,7 @@ mean/max_divergence: KL(target‖output law) over verified positions, nats; 0 fo
 infinite where a rule gives a token of the target no mass.
 mean_reverse_divergence: KL(output law‖target) over new tokens; fidelity: exp(−that), 1 for exact.
 target_logprob: mean log-probability of the new tokens under the target's raw temperature-1 law.
+agreement: share of positions, up to the end of the shorter text, with the same token as greedy's.
 A value that does not exist is None, never NaN.
 """
 
@@ -62,6 +63,42 @@ def draft_cost(rounds: Sequence[Round]) -> float | None:
     if not drafted or target_s <= 0:
         return None
     return (sum(r.draft_s for r in steady) / drafted) / (target_s / len(steady))
+
+
+def round_spans(tokens: Sequence[Token], rounds: Sequence[Round]) -> list[range]:
+    """Positions of the tokens that each round committed: what it accepted, and the one that follows
+    unless the text ended before it. What no round made, the prompt pass's own token, comes first.
+    """
+    spans, start = [], int(bool(tokens) and tokens[0].source == "prefill")
+    for record in rounds:
+        end = start + record.num_accepted
+        follows = end < len(tokens) and tokens[end].source != "accepted"
+        spans.append(range(min(start, len(tokens)), min(end + follows, len(tokens))))
+        start = spans[-1].stop
+    return spans
+
+
+def first_difference(first: Sequence[int], second: Sequence[int]) -> int | None:
+    """The first position where two sequences of ids differ, the end of one being a difference;
+    None where they are equal."""
+    for i, (a, b) in enumerate(zip(first, second, strict=False)):
+        if a != b:
+            return i
+    shorter, longer = sorted((len(first), len(second)))
+    return shorter if shorter < longer else None
+
+
+def agreement(ids: Sequence[int], reference: Sequence[int]) -> float | None:
+    """Share of positions with equal ids, up to the end of the shorter; None where one is empty."""
+    pairs = list(zip(ids, reference, strict=False))
+    return ratio(sum(a == b for a, b in pairs), len(pairs))
+
+
+def beam_kv_bytes(width: int, prompt: int, steps: int, bytes_per_token: int) -> tuple[int, int]:
+    """Bytes of W beams' keys and values after `steps` tokens behind `prompt` ones: each beam with a
+    copy of the prompt, W·(P+t), and all sharing it, P + W·t."""
+    naive = width * (prompt + steps)
+    return naive * bytes_per_token, (prompt + width * steps) * bytes_per_token
 
 
 def mean(values: Sequence[float | None]) -> float | None:

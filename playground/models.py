@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -25,10 +25,11 @@ from transformers import (
     AutoTokenizer,
 )
 
-from playground import cache, llama, text
+from playground import cache, lean_t5, llama, text
 from playground.cache import Model
 from playground.catalog import PAIRS, folder_of
 from playground.contracts import KVState
+from playground.feature_draft import FeatureDraft, FeatureState, LeanFeature
 from playground.gguf_weights import read_llama
 from playground.params import fail, lookup
 from playground.sampling import Constraints
@@ -44,7 +45,8 @@ class ModelPair:
     ids [W, n] to logits [W, n, V], which run without a cache). tokenizer: None where only ids go
     in. draft_tokenizer: compared with `tokenizer` where given. lean: use the faster forward of
     `llama.py` for the models that fit it; False keeps to the models' own. int8: run both on int8
-    copies of their weights, which needs that forward, bf16 models and the CPU.
+    copies of their weights, which needs that forward, bf16 models and the CPU. feature: a feature
+    draft for the target, which needs that forward, too.
     Raises ValueError when the two cannot work together or a cache cannot roll back.
     """
 
@@ -58,6 +60,7 @@ class ModelPair:
         name: str | None = None,
         lean: bool = True,
         int8: bool = False,
+        feature: FeatureDraft | None = None,
     ) -> None:
         self.target, self.draft, self.tokenizer = target.eval(), draft, tokenizer
         self.name = name
@@ -75,7 +78,19 @@ class ModelPair:
                 "precision", "int8", "'bf16' or 'fp32': int8 serves Llama-shaped pairs on a CPU"
             )
         self._lean = {id(model): llama.LeanLlama(model, int8) for model in models}
+        both = [m for m in (self.target, self.draft) if lean and m is not None]
+        self._t5 = {id(m): lean_t5.LeanT5(m) for m in both if lean_t5.fits(m)}
+        self.feature = feature
+        if feature is not None:
+            if id(target) not in self._lean:
+                raise ValueError("feature: the target must be Llama-shaped (and lean=True).")
+            self._lean[id(target)].taps = feature.taps
+            self._lean_feature = LeanFeature(feature, int8)
         self.vocab_size = self._vocab_size()
+
+    def open_feature(self) -> FeatureState:
+        """A fresh state of the feature draft."""
+        return FeatureState(self._lean_feature)
 
     @property
     def precision(self) -> str:
@@ -99,10 +114,12 @@ class ModelPair:
             return llama.LlamaState(self._lean[id(model)])
         if not self.is_encoder_decoder:
             return cache.open_state(model)
-        memory = {} if encoded is None else encoded
+        memory, t5 = {} if encoded is None else encoded, self._t5.get(id(model))
         if id(model) not in memory:
-            memory[id(model)] = cache.encode(model, prompt_ids)
-        return cache.open_state(model, memory[id(model)])
+            read = cache.encode(model, prompt_ids) if t5 is None else t5.encode(prompt_ids)
+            memory[id(model)] = read
+        states = memory[id(model)]
+        return cache.open_state(model, states) if t5 is None else lean_t5.T5State(t5, states)
 
     def prefix(self, prompt_ids: Sequence[int]) -> list[int]:
         """What the decoder starts from: the prompt, or the decoder's start token."""
@@ -255,7 +272,7 @@ def load_pair(
 
 
 def _load(spec: PairSpec, where: torch.device, dtype: torch.dtype, int8: bool) -> ModelPair:
-    for source in (spec.target, spec.draft):
+    for source in (spec.target, spec.draft, spec.feature):
         if spec.embedded and source and folder_of(source) is None:
             raise OSError(f"the embedded weights {source!r} are missing from assets/models")
     tokenizer = _load_tokenizer(spec.target)
@@ -266,8 +283,15 @@ def _load(spec: PairSpec, where: torch.device, dtype: torch.dtype, int8: bool) -
         shares = folder is not None and not (folder / "tokenizer.json").exists()
         draft_tokenizer = None if shares else _load_tokenizer(spec.draft)
         drafter = _load_model(spec.draft, dtype, shared=target if shares else None)
+    feature = None if spec.feature is None else _load_feature(spec.feature, dtype, target)
     return ModelPair(
-        target, drafter, tokenizer, draft_tokenizer=draft_tokenizer, name=spec.name, int8=int8
+        target,
+        drafter,
+        tokenizer,
+        draft_tokenizer=draft_tokenizer,
+        name=spec.name,
+        int8=int8,
+        feature=feature,
     )
 
 
@@ -361,14 +385,30 @@ def _cache_folder() -> Path:
     return Path(root) / "decoding-playground"
 
 
+def _load_feature(source: str, dtype: torch.dtype, target: Model) -> FeatureDraft:
+    """A feature draft: layers, like a draft that shares the target's embeddings, its two
+    projections, and in the configuration the taps."""
+    folder = folder_of(source)
+    if folder is None:
+        raise OSError(f"no folder {source!r}")
+    weights = load_file(folder / "model.safetensors")
+    fuse, own = (weights.pop(f"{name}.weight").to(target.device, dtype) for name in ("fuse", "own"))
+    model = _sharing(folder, weights, dtype, target)
+    return FeatureDraft(model, tuple(model.config.taps), fuse, own)
+
+
 def _load_sharing(folder: Path, dtype: torch.dtype, shared: Model) -> Model:
     """A draft that ships only its layers and reads and writes through the target's embeddings.
 
     `head_ids`, where the file has them, are the only tokens it writes: a cheaper head, which never
     changes what verification lets through.
     """
-    with safe_open(folder / "model.safetensors", "pt") as file:
-        weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    return _sharing(folder, load_file(folder / "model.safetensors"), dtype, shared)
+
+
+def _sharing(
+    folder: Path, weights: dict[str, torch.Tensor], dtype: torch.dtype, shared: Model
+) -> Model:
     head_ids = weights.pop("head_ids", None)
     weights = {key: value.to(dtype) for key, value in weights.items()}
     weights["model.embed_tokens.weight"] = shared.get_input_embeddings().weight

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from typing import Any
 
 from playground.charts import three
 from playground.compare import Comparison
@@ -125,3 +126,25 @@ def pairs(specs: Sequence[PairSpec]) -> str:
     """A row for every pair."""
     rows = [[p.name, p.title, "embedded" if p.embedded else "Hub", p.license] for p in specs]
     return table(["name", "title", "where", "licence"], rows, num_left=4)
+
+
+def bench(record: dict[str, Any]) -> str:
+    """The setup in a line, then a table for every part."""
+    setup = ", ".join(f"{name} {value}" for name, value in record["setup"].items())
+    parts = [(name, rows) for name, rows in record.items() if name != "setup"]
+    return "\n\n".join([setup, *(f"[{name}]\n{_records(rows)}" for name, rows in parts)])
+
+
+def _records(rows: Sequence[dict[str, Any]]) -> str:
+    """A table of records: the columns in the order in which they first occur."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    texts = sum(isinstance(rows[0].get(name), str) for name in columns)
+    columns.sort(key=lambda name: not isinstance(rows[0].get(name), str))
+    cells = [[_cell(row.get(name)) for name in columns] for row in rows]
+    return table([name.replace("_", " ") for name in columns], cells, num_left=texts)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return value if isinstance(value, str) else three_digits(value)

@@ -238,6 +238,10 @@ REFUSED: list[tuple[list[str], list[str]]] = [
     (["solve", "--target", "1,0", "--draft", "0,1", "--budget", "-1"], ["budget=-1"]),
     (["solve", "--target", "1,0", "--draft", "0,1", "--budget", "much"], ["budget: 'much'"]),
     (["solve", "--target", "1,0", "--draft", "0,1", "--divergence", "l2"], ["'l2'", "hellinger"]),
+    (["bench", "--parts", "speed,magic"], ["parts: 'magic'", "'solver'"]),
+    (["bench", "--repeats", "0"], ["repeats: 0", "1 to 100"]),
+    (["bench", "--max-new-tokens", "many"], ["max_new_tokens: 'many'", "1 to 4096"]),
+    (["bench", "--pair", "magic"], ["pair: 'magic'", "'chat'"]),
 ]
 
 
@@ -474,6 +478,20 @@ def test_a_deadline_ends_a_run(capsys: pytest.CaptureFixture[str], folders: list
     options = ["--deadline-s", "0", "--json", "--method", "sample"]
     code, out, _ = run(capsys, "decode", "--prompt", "abc", *options, *folders)
     assert code == 0 and json.loads(out)["finish_reason"] == "deadline"
+
+
+def test_bench_prints_a_table_or_the_record(
+    capsys: pytest.CaptureFixture[str], folders: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "prompts").write_text("Hello.\n\nAnd you?\n")
+    argv = ["bench", *folders, "--prompts", str(tmp_path / "prompts"), "--parts", "beams"]
+    argv += ["--repeats", "1", "--max-new-tokens", "4"]
+    code, out, _ = run(capsys, *argv)
+    assert code == 0 and "over width 1" in out and "precision fp32" in out
+    code, out, _ = run(capsys, *argv, "--json")
+    record = json.loads(out)
+    assert code == 0 and [row["width"] for row in record["beams"]] == [1, 2, 4, 8]
+    assert record["setup"]["precision"] == "fp32"
 
 
 def test_as_a_program(folders: list[str]) -> None:

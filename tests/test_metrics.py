@@ -11,6 +11,7 @@ import pytest
 import playground as pg
 from playground.metrics import (
     Timing,
+    beam_kv_bytes,
     draft_cost,
     expected_speedup,
     expected_tokens_per_round,
@@ -45,6 +46,13 @@ def tokens_of(accepted: list[int], length: int = 4) -> list[Token]:
 
 def summary(tokens: list[Token], rounds: list[Round], timing: Timing = TIMING) -> Metrics:
     return summarise(tokens, rounds, timing, num_draft_tokens=4)
+
+
+def test_beam_memory_is_the_chapter_s() -> None:
+    """Llama 3 8B in bf16, four beams: golden/kv_memory.json."""
+    per_token = 2 * 8 * 128 * 32 * 2
+    naive, shared = beam_kv_bytes(4, 1000, 200, per_token)
+    assert (naive / 2**20, shared / 2**20) == (600.0, 225.0)
 
 
 class TestAcceptance:

@@ -1,0 +1,106 @@
+"""The lean T5 computes what the model's own forward computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import BartConfig, BartForConditionalGeneration, T5Config
+from transformers import T5ForConditionalGeneration as T5
+
+from playground.cache import TransformersState, encode
+from playground.lean_t5 import LeanT5, T5State, fits
+
+SIZE: dict[str, Any] = dict(
+    vocab_size=40,
+    d_model=32,
+    d_kv=8,
+    d_ff=48,
+    num_layers=2,
+    num_heads=4,
+    relative_attention_num_buckets=8,
+    relative_attention_max_distance=16,
+    decoder_start_token_id=0,
+)
+KINDS = {
+    "as published": T5Config(**SIZE),
+    "gated, head of its own": T5Config(
+        **SIZE, feed_forward_proj="gated-gelu", tie_word_embeddings=False
+    ),
+    "deep decoder": T5Config(**SIZE, num_decoder_layers=4),
+    "wide heads": T5Config(**SIZE | {"d_kv": 16}),
+}
+SOURCE = [5, 6, 7, 8, 9, 1]
+
+
+def make(kind: str, dtype: torch.dtype = torch.float32) -> Any:
+    """A random model with weights large enough for lively laws and biases."""
+    torch.manual_seed(0)
+    model = T5(KINDS[kind]).to(dtype).eval()
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    return model
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.inference_mode()
+def test_logits_equal_the_models_own(kind: str) -> None:
+    """Encoder, prefill, one token, several, after a rollback, in reordered beams, far behind the
+    longest distance that the position buckets tell apart."""
+    model = make(kind)
+    assert fits(model)
+    ids = torch.randint(0, 40, (1, 40))
+    expected = model(input_ids=torch.tensor([SOURCE]), decoder_input_ids=ids).logits[0]
+    lean = LeanT5(model)
+    encoded = lean.encode(SOURCE)
+    torch.testing.assert_close(encoded, encode(model, SOURCE), atol=1e-5, rtol=1e-5)
+    state = T5State(lean, encoded)
+    found = [state.prefill(ids[0, :5].tolist())[None]]
+    state.forward(torch.tensor([[1, 2, 3]]))
+    state.rollback(5)
+    found.append(state.forward(ids[:, 5:12])[0])
+    found += [state.forward(ids[:, i : i + 1])[0] for i in range(12, 36)]
+    state.reorder(torch.tensor([0, 0, 0]))
+    found.append(state.forward(torch.tensor([[5], [int(ids[0, 36])], [7]]))[1])
+    state.reorder(torch.tensor([1, 1]))
+    found.append(state.forward(ids[:, 37:].expand(2, -1))[1])
+    torch.testing.assert_close(torch.cat(found), expected[4:], atol=1e-4, rtol=1e-4)
+
+
+@torch.inference_mode()
+def test_half_precision_stays_within_its_own_rounding() -> None:
+    exact, model = make("as published"), make("as published", torch.bfloat16)
+    ids = torch.randint(0, 40, (1, 16))
+    source = torch.tensor([SOURCE])
+    expected = exact(input_ids=source, decoder_input_ids=ids).logits[0, -1]
+    own = (model(input_ids=source, decoder_input_ids=ids).logits[0, -1] - expected).abs().max()
+    lean = LeanT5(model)
+    found = T5State(lean, lean.encode(SOURCE)).prefill(ids[0].tolist())
+    assert (found - expected).abs().max() <= 2 * own + 0.05
+
+
+@torch.inference_mode()
+def test_bytes_are_counted_as_the_general_engine_counts_them() -> None:
+    """The source's keys and values once, the decoder's for every beam."""
+    model = make("deep decoder")
+    lean = LeanT5(model)
+    states = [T5State(lean, lean.encode(SOURCE)), TransformersState(model, encode(model, SOURCE))]
+    for state in states:
+        state.prefill([0])
+        state.reorder(torch.tensor([0, 0, 0]))
+        state.forward(torch.tensor([[1], [2], [3]]))
+    assert states[0].num_bytes() == states[1].num_bytes() > 0
+    assert states[0].num_bytes_naive() == states[1].num_bytes_naive() > states[0].num_bytes()
+
+
+def test_other_models_and_mixed_number_formats_are_refused() -> None:
+    bart = BartForConditionalGeneration(
+        BartConfig(
+            vocab_size=40, d_model=16, encoder_layers=1, decoder_layers=1, encoder_ffn_dim=16
+        )
+    )
+    mixed = make("as published", torch.bfloat16)
+    mixed.decoder.block[0].layer[-1].DenseReluDense.wo.float()
+    odd = T5(T5Config(**SIZE, feed_forward_proj="silu"))
+    assert not any(fits(model) for model in (bart, mixed, odd))
