@@ -32,6 +32,7 @@ from playground.arguments import (
     read_lines,
     read_prompt,
 )
+from playground.bench.laps import Bench
 from playground.catalog import PAIRS
 from playground.compare import DEFAULT_COMMON, DEFAULT_RUNS, Comparison, check_runs, compare_stream
 from playground.mentored import DIVERGENCES, solve
@@ -309,7 +310,7 @@ def _bench(args: argparse.Namespace) -> None:
     def load(precision: str) -> ModelPair:
         return load_pair(spec, args.device, precision)
 
-    record = bench.run(bench.Bench(pair, load, prompts, tokens, repeats, _note), parts)
+    record = bench.run(Bench(pair, load, prompts, tokens, repeats, _note), parts)
     if args.json:
         _print_json(to_json(record))
     else:

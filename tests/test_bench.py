@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from playground.bench import PARTS, Bench, prompts_for, ratios, run
+from playground.bench import PARTS, prompts_for, run
+from playground.bench.laps import Bench
+from playground.bench.speed import ratios
 from playground.params import fail
 from playground.report import bench as as_text
 from playground.types import to_json
