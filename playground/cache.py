@@ -53,20 +53,23 @@ class SharedPromptLayer(CacheLayerMixin):
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
         """Append [W, H, k, D] and return everything that attention may see."""
+        keys, values = self.append(key_states, value_states)
+        return keys, values
+
+    def append(self, *new: Tensor) -> tuple[Tensor, ...]:
+        """As `update`, for any number of tensors a layer (keys and values may be one)."""
         self.is_initialized = True
-        new = (key_states, value_states)
         if self._shared is None:
             return self._append_in_place(new)
         old = self._own or tuple(x[:, :, :0] for x in new)
-        self._own = (torch.cat((old[0], new[0]), 2), torch.cat((old[1], new[1]), 2))
-        self._own_length += key_states.shape[2]
-        joined = [
+        self._own = tuple(torch.cat((o, x), 2) for o, x in zip(old, new, strict=True))
+        self._own_length += new[0].shape[2]
+        return tuple(
             torch.cat((s.expand(len(o), -1, -1, -1), o), 2)
             for s, o in zip(self._shared, self._own, strict=True)
-        ]
-        return joined[0], joined[1]
+        )
 
-    def _append_in_place(self, new: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    def _append_in_place(self, new: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         end = self._own_length + new[0].shape[2]
         if self._own is None or end > self._own[0].shape[2]:
             capacity = -(-end // _BLOCK) * _BLOCK
@@ -74,11 +77,11 @@ class SharedPromptLayer(CacheLayerMixin):
             if self._own is not None:
                 for to, old in zip(grown, self._own, strict=True):
                     to[:, :, : self._own_length] = old[:, :, : self._own_length]
-            self._own = (grown[0], grown[1])
+            self._own = grown
         for buffer, x in zip(self._own, new, strict=True):
             buffer[:, :, self._own_length : end] = x
         self._own_length = end
-        return self._own[0][:, :, :end], self._own[1][:, :, :end]
+        return tuple(buffer[:, :, :end] for buffer in self._own)
 
     def crop_to(self, length: int) -> None:
         """Keep the first `length` tokens. The shared prefix never shrinks."""

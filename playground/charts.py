@@ -7,10 +7,13 @@ Every string that comes from outside is escaped: Plotly reads markup in text and
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
+
+from playground.axes import X_AXES, Y_AXES, Axis, Row, axis_named, has, pareto, value_of
+from playground.label_places import Point, label_sides
 
 COLOURS = {
     "sample": "#7F7F7F",
@@ -24,7 +27,7 @@ COLOURS = {
 _OTHER = "#56B4E9"
 # A method that shares its colour with another has a shape of its own, and so has every rule.
 _SHAPES = {"diverse_beam": "square", "exact": "diamond"}
-_RULE_SHAPES = {
+RULE_SHAPES = {
     "block": "square",
     "mentored": "star",
     "lenience": "diamond",
@@ -35,17 +38,31 @@ _RULE_SHAPES = {
     "cactus": "pentagon",
     "cascade": "hexagon",
 }
-_GREY, _LINE = "#808080", "rgba(128,128,128,0.25)"
-_SIDES = (
-    "middle right",
-    "middle left",
-    "top center",
-    "bottom center",
-    "top right",
-    "bottom right",
-    "top left",
-    "bottom left",
+GREY, LINE = "#808080", "rgba(128,128,128,0.25)"
+
+
+# What a figure says. The page has the same ids in its other languages.
+WORDS = {
+    "tokens_per_s": "speed, tokens per second",
+    "speedup": "speed-up over the baseline, ×",
+    "tokens_per_target_pass": "new tokens per target pass",
+    "fidelity": "fidelity, %",
+    "mean_divergence": "KL spent, nats per token (lower is closer)",
+    "target_logprob": "ln p per token under the target",
+    "agreement": "agreement with greedy, %",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "front": "Pareto front",
+    "predicted": "predicted at the measured draft cost",
+    "predicted_cheap": "predicted at draft cost 0.05",
+    "acceptance_rate": "accepted, %",
+}
+# Speed-up that the formula gives at a row's acceptance: its key, its words, its mark.
+_PREDICTED = (
+    ("predicted_speedup", "predicted", "-open"),
+    ("predicted_speedup_cheap_draft", "predicted_cheap", "-open-dot"),
 )
+Range = tuple[float, float]
 
 
 def three(value: float) -> str:
@@ -69,81 +86,157 @@ def colour_of(method: str) -> str:
     return COLOURS.get(method, _OTHER)
 
 
-def speed_fidelity(rows: Sequence[dict[str, Any]]) -> go.Figure:
-    """Speed (tokens per second) against fidelity (percent), one mark a run.
+def speed_fidelity(
+    rows: Sequence[Row],
+    x: str = "tokens_per_s",
+    y: str = "fidelity",
+    words: Mapping[str, str] = WORDS,
+) -> go.Figure:
+    """Speed against fidelity, one mark a run, and the Pareto front; hollow marks are predictions.
 
-    rows: `Comparison.rows()`. Runs without a speed or a fidelity are left out. Where a run was
-    timed more than once, a bar spans its slowest and fastest time.
+    rows: `Comparison.rows()`; x, y: names of X_AXES and Y_AXES. Runs without a value on either axis
+    are left out. Where a run was timed more than once, a bar spans its slowest and fastest time.
+    With x="speedup" the formula's speed-up at the run's own acceptance stands beside the measured.
     """
-    shown = [
-        row
-        for row in rows
-        if _is_number(row.get("tokens_per_s")) and _is_number(row.get("fidelity"))
-    ]
-    points = [(float(row["tokens_per_s"]), 100.0 * float(row["fidelity"])) for row in shown]
-    right = 1.2 * max([x for x, _ in points] + [_high(row) for row in shown] + [1e-9])
-    sides = _label_sides(points, [str(row["label"]) for row in shown], right)
-    figure = go.Figure()
+    across, up = axis_named(X_AXES, x, "x"), axis_named(Y_AXES, y, "y")
+    shown = [row for row in rows if has(row, x, y)]
+    points = [(value_of(row, x), value_of(row, y)) for row in shown]
+    predicted = [_predictions(shown, y, key, words[name], mark) for key, name, mark in _PREDICTED]
+    predicted = [trace for trace in predicted if x == "speedup" and trace.x]
+    hollow = [point for trace in predicted for point in zip(trace.x, trace.y, strict=True)]
+    highs = [high for row in shown if (high := _spread(row, x)[1]) is not None]
+    ranges = (
+        _range(across, [p[0] for p in points + hollow] + highs),
+        _range(up, [p[1] for p in points]),
+    )
+    places = [[_place(p, ranges) for p in some] for some in (points, hollow)]
+    sides = label_sides(places[0], [str(row["label"]) for row in shown], places[1])
+    figure = go.Figure([*_front(pareto(rows, x, y), x, y, words["front"]), *predicted])
     for row, point, side in zip(shown, points, sides, strict=True):
-        figure.add_trace(_mark(row, point, side))
-    figure.update_layout(**_layout(right))
+        figure.add_trace(_mark(row, point, side, x, words, y))
+    figure.update_layout(**_layout(words[x], words[y], ranges))
     return figure
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
+def publication(figure: go.Figure) -> go.Figure:
+    """The same figure for print: white paper, black axes, larger letters and marks."""
+    copy = go.Figure(figure)
+    ink = {"color": "#000000", "linecolor": "#000000", "gridcolor": "#E0E0E0", "ticks": "outside"}
+    copy.update_layout(
+        paper_bgcolor="#FFFFFF",
+        plot_bgcolor="#FFFFFF",
+        font={"color": "#000000", "size": 18, "family": "Arial, Helvetica, sans-serif"},
+        width=1000,
+        height=640,
+        margin={"l": 90, "r": 40, "t": 30, "b": 90},
+    )
+    copy.update_xaxes(showline=True, zerolinecolor="#E0E0E0", **ink)
+    copy.update_yaxes(showline=True, zerolinecolor="#E0E0E0", **ink)
+    copy.update_traces(textfont={"color": "#000000", "size": 17}, selector={"mode": "markers+text"})
+    copy.update_traces(marker={"size": 16}, selector={"mode": "markers+text"})
+    return copy
 
 
-def _high(row: dict[str, Any]) -> float:
-    high: Any = row.get("tokens_per_s_high")
-    return float(high) if _is_number(high) else 0.0
+def _spread(row: Row, x: str) -> tuple[float | None, float | None]:
+    """The slowest and the fastest of a run's repeats, in the units of the axis."""
+    if (row.get("num_repeats") or 1) < 2 or x == "tokens_per_target_pass":
+        return None, None
+    if not has(row, "tokens_per_s", "tokens_per_s_low", "tokens_per_s_high"):
+        return None, None
+    unit = float(row[x]) / float(row["tokens_per_s"])
+    return unit * float(row["tokens_per_s_low"]), unit * float(row["tokens_per_s_high"])
 
 
-def _mark(row: dict[str, Any], point: tuple[float, float], side: str) -> go.Scatter:
-    x, y = point
-    colour = colour_of(str(row["method"]))
+def _range(axis: Axis, values: Sequence[float]) -> Range:
+    if axis.percent:
+        return 0.0, 104.0
+    if axis.from_zero:
+        return 0.0, 1.2 * max([*values, 1e-9])
+    low, high = min(values, default=-1.0), max(values, default=0.0)
+    margin = 0.15 * (high - low) or 0.5
+    return low - margin, high + margin
+
+
+def _place(point: Point, ranges: tuple[Range, Range]) -> Point:
+    x, y = ((v - low) / (high - low) for v, (low, high) in zip(point, ranges, strict=True))
+    return x, y
+
+
+def _front(rows: Sequence[Row], x: str, y: str, name: str) -> list[go.Scatter]:
+    """The edge of what the best runs beat, as steps; nothing for a single one."""
+    if len(rows) < 2:
+        return []
+    line = {"color": GREY, "width": 1.5, "dash": "dot", "shape": "vh"}
+    xs, ys = [value_of(row, x) for row in rows], [value_of(row, y) for row in rows]
+    return [go.Scatter(x=xs, y=ys, mode="lines", line=line, name=name, hoverinfo="skip")]
+
+
+def _predictions(rows: Sequence[Row], y: str, key: str, name: str, mark: str) -> go.Scatter:
+    """Hollow marks at the formula's speed-up, in the colour and the shape of the run."""
+    known = [row for row in rows if has(row, key)]
+    texts = [
+        f"<b>{escape(str(row['label']))}</b><br>{escape(name)}: {three(row[key])}×" for row in known
+    ]
+    return go.Scatter(
+        x=[float(row[key]) for row in known],
+        y=[value_of(row, y) for row in known],
+        mode="markers",
+        name=name,
+        marker={
+            "color": [colour_of(str(row["method"])) for row in known],
+            "symbol": [_shape(row) + mark for row in known],
+            "size": 12,
+            "line": {"width": 2},
+        },
+        hovertext=texts,
+        hoverinfo="text",
+        cliponaxis=False,
+    )
+
+
+def _mark(
+    row: Row, point: Point, side: str, x: str, words: Mapping[str, str], y: str
+) -> go.Scatter:
+    colour, label = colour_of(str(row["method"])), escape(str(row["label"]))
+    low, high = _spread(row, x)
     spread = None
-    low, high = row.get("tokens_per_s_low"), row.get("tokens_per_s_high")
-    if (row.get("num_repeats") or 1) > 1 and _is_number(low) and _is_number(high):
+    if low is not None and high is not None:
         spread = {
             "type": "data",
             "symmetric": False,
-            "array": [max(0.0, float(high) - x)],  # type: ignore[arg-type]
-            "arrayminus": [max(0.0, x - float(low))],  # type: ignore[arg-type]
+            "array": [max(0.0, high - point[0])],
+            "arrayminus": [max(0.0, point[0] - low)],
             "thickness": 1.5,
             "width": 4,
             "color": colour,
         }
-    label = escape(str(row["label"]))
     return go.Scatter(
-        x=[x],
-        y=[y],
+        x=[point[0]],
+        y=[point[1]],
         mode="markers+text",
         name=label,
         text=[label],
         textposition=side,
-        textfont={"color": _GREY, "size": 12},
+        textfont={"color": GREY, "size": 12},
         marker={"color": colour, "size": 12, "symbol": _shape(row)},
         error_x=spread,
-        hovertext=[_hover(row)],
+        hovertext=[_hover(row, x, y, words)],
         hoverinfo="text",
         showlegend=False,
         cliponaxis=False,
     )
 
 
-def _shape(row: dict[str, Any]) -> str:
+def _shape(row: Row) -> str:
     rule = (row.get("params") or {}).get("verifier")
-    return _RULE_SHAPES.get(str(rule)) or _SHAPES.get(str(row["method"]), "circle")
+    return RULE_SHAPES.get(str(rule)) or _SHAPES.get(str(row["method"]), "circle")
 
 
-def _hover(row: dict[str, Any]) -> str:
+def _hover(row: Row, x: str, y: str, words: Mapping[str, str]) -> str:
+    names = dict.fromkeys((x, y, "tokens_per_s", "speedup", "fidelity", "acceptance_rate"))
+    known = [name for name in names if has(row, name)]
     lines = [f"<b>{escape(str(row['label']))}</b>"]
-    lines.append(f"{three(row['tokens_per_s'])} tok/s, fidelity {three(100 * row['fidelity'])} %")
-    if _is_number(row.get("speedup")):
-        lines.append(f"{three(row['speedup'])}× the baseline")
-    if _is_number(row.get("acceptance_rate")):
-        lines.append(f"{three(100 * row['acceptance_rate'])} % accepted")
+    lines += [f"{escape(words[name])}: {three(value_of(row, name))}" for name in known]
     settings = [
         f"{name} {value}"
         for name, value in (row.get("params") or {}).items()
@@ -153,65 +246,31 @@ def _hover(row: dict[str, Any]) -> str:
     return "<br>".join(lines)
 
 
-def _label_sides(points: list[tuple[float, float]], labels: list[str], right: float) -> list[str]:
-    """A side for every label so that it covers no mark and no earlier label, where possible."""
-    marks = [_box(x / right, y / 104, 0.02, 0.05) for x, y in points]
-    taken: list[tuple[float, float, float, float]] = []
-    sides = []
-    for i, (x, y) in enumerate(points):
-        others = marks[:i] + marks[i + 1 :] + taken
-        width = 0.022 * len(labels[i])
-        boxes = {side: _label_box(side, x / right, y / 104, width) for side in _SIDES}
-        side = min(_SIDES, key=lambda s, b=boxes, o=others: _cost(b[s], o))  # type: ignore[misc]
-        sides.append(side)
-        taken.append(boxes[side])
-    return sides
-
-
-def _box(x: float, y: float, width: float, height: float) -> tuple[float, float, float, float]:
-    return x - width / 2, y - height / 2, x + width / 2, y + height / 2
-
-
-def _label_box(side: str, x: float, y: float, width: float) -> tuple[float, float, float, float]:
-    """Where a label of this width lies, in shares of the plot: left, bottom, right, top."""
-    vertical, horizontal = side.split()
-    across = {"left": -1.0, "center": 0.0, "right": 1.0}[horizontal]
-    up = {"bottom": -1.0, "middle": 0.0, "top": 1.0}[vertical]
-    return _box(x + across * (width / 2 + 0.018), y + up * 0.06, width, 0.06)
-
-
-def _cost(
-    box: tuple[float, float, float, float], others: list[tuple[float, float, float, float]]
-) -> float:
-    """Area that a label would cover of others, plus what sticks out of the plot."""
-    left, bottom, right, top = box
-    covered = sum(
-        max(0.0, min(right, o[2]) - max(left, o[0])) * max(0.0, min(top, o[3]) - max(bottom, o[1]))
-        for o in others
-    )
-    spare = (right - left) / 2  # on a phone, letters are wider against the plot
-    across = max(0.0, spare - left) + max(0.0, right + spare - 1.0)
-    outside = across + max(0.0, -bottom) + max(0.0, top - 1.02)
-    return covered + 0.1 * outside
-
-
-def _layout(right: float) -> dict[str, Any]:
+def _layout(x_title: str, y_title: str, ranges: tuple[Range, Range]) -> dict[str, Any]:
     axis = {
-        "color": _GREY,
-        "gridcolor": _LINE,
-        "zerolinecolor": _LINE,
-        "linecolor": _LINE,
+        "color": GREY,
+        "gridcolor": LINE,
+        "zerolinecolor": LINE,
+        "linecolor": LINE,
         "fixedrange": True,
     }
     return {
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"color": _GREY, "family": "system-ui, sans-serif"},
+        "font": {"color": GREY, "family": "system-ui, sans-serif"},
         "margin": {"l": 56, "r": 16, "t": 20, "b": 48},
-        "height": 360,
+        "height": 380,
         "hovermode": "closest",
         "hoverlabel": {"align": "left"},
+        "showlegend": True,
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "y": -0.2,
+            "yanchor": "top",
+            "itemsizing": "constant",
+        },
         "modebar": {"remove": ["select", "lasso", "autoscale", "zoom", "pan", "resetscale"]},
-        "xaxis": {**axis, "title": {"text": "speed, tokens per second"}, "range": [0, right]},
-        "yaxis": {**axis, "title": {"text": "fidelity, %"}, "range": [0, 104]},
+        "xaxis": {**axis, "title": {"text": x_title}, "range": list(ranges[0])},
+        "yaxis": {**axis, "title": {"text": y_title}, "range": list(ranges[1])},
     }

@@ -11,7 +11,7 @@ from typing import Any
 
 from playground import charts
 from playground.methods import fields_of, method_named
-from playground.metrics import ratio
+from playground.metrics import agreement, ratio
 from playground.models import ModelPair
 from playground.params import check as check_value
 from playground.params import fail, field_of, unknown
@@ -30,6 +30,7 @@ DEFAULT_RUNS: dict[str, dict[str, Any]] = {
 }
 LAW = ("temperature", "top_k", "top_p")
 _WARM_UP_STEPS = 6
+_REFERENCE = DEFAULT_RUNS["greedy"]["method"]  # whose text agreement refers to
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +67,22 @@ class Comparison:
             "tokens_per_s_low": ratio(count, max(times)),
             "tokens_per_s_high": ratio(count, min(times)),
             "num_repeats": len(times),
+            "agreement": self._agreement(result),
             "params": result.params,
             "text": result.text,
             **metrics,
         }
         return row
 
-    def figure(self) -> Any:
-        """A Plotly figure of speed against fidelity, one mark a run."""
-        return charts.speed_fidelity(self.rows())
+    def _agreement(self, result: DecodeResult) -> float | None:
+        """With the first greedy run, where there is one."""
+        runs = (r for r in self.results.values() if r.method == _REFERENCE)
+        reference = next(runs, None)
+        return agreement(result.token_ids, reference.token_ids) if reference else None
+
+    def figure(self, x: str = "tokens_per_s", y: str = "fidelity") -> Any:
+        """A Plotly figure of speed against fidelity, one mark a run; axes: `playground.axes`."""
+        return charts.speed_fidelity(self.rows(), x, y)
 
     def to_dict(self) -> dict[str, Any]:
         """Strict JSON: prompt, baseline, results by label (in order) and rows."""

@@ -56,10 +56,14 @@ class Draft:
 
 
 class Proposer(Protocol):
-    """Proposes draft tokens. `Params` is a dataclass of its own settings."""
+    """Proposes draft tokens. `Params` is a dataclass of its own settings.
+
+    needs_draft, needs_feature: whether the pair must have a draft model, a feature draft.
+    """
 
     Params: ClassVar[type]
     needs_draft: ClassVar[bool]
+    needs_feature: ClassVar[bool]
 
     def propose(self, context: Sequence[int], max_tokens: int) -> Draft:
         """At most `max_tokens` ids that may follow `context` (prompt and committed ids)."""
@@ -137,13 +141,17 @@ class Committed:
 
 @dataclass(slots=True)
 class Searched:
-    """Engine event: one step of a search. Nothing is final yet."""
+    """Engine event: one step of a search. Nothing is final yet.
+
+    linked: a candidate's parent is a row of the step before, so that all steps make up a tree.
+    """
 
     step: int
     candidates: list[Candidate]
     best: Beam
     num_finished: int = 0
     bound: float | None = None
+    linked: bool = True
 
 
 @dataclass(slots=True)
@@ -175,6 +183,7 @@ class Run:
     stop: given all new ids so far, says whether a stop string is complete (text is not seen here).
     interrupted: "cancelled" or "deadline" when the run must end now, else None.
     encoded: what the encoders of an encoder-decoder pair made of the prompt, by model.
+    opened: the newest state of each model, by the model's id (a feature draft reads the target's).
     """
 
     pair: ModelPair
@@ -190,11 +199,14 @@ class Run:
     stop: Callable[[Sequence[int]], bool] = lambda ids: False
     interrupted: Callable[[], FinishReason | None] = lambda: None
     encoded: dict[int, Tensor] = field(default_factory=dict)
+    opened: dict[int, Any] = field(default_factory=dict)
 
     def open(self, model: Any, prompt_ids: list[int] | None = None) -> KVState:
         """A fresh KVState of the pair's target or draft. An encoder reads the prompt (or what
         `prompt_ids` makes of it for this model) once a run."""
-        return self.pair.open(model, prompt_ids or self.prompt_ids, self.encoded)
+        state = self.pair.open(model, prompt_ids or self.prompt_ids, self.encoded)
+        self.opened[id(model)] = state
+        return state
 
     def finish_reason(self, new_ids: Sequence[int]) -> FinishReason | None:
         """Why the sequence ends after `new_ids`, or None while it goes on."""

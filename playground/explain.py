@@ -9,14 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from playground import text
+from playground import laws, text
 from playground.contracts import Decision, Run, Tested
 from playground.mentored import divergence
 from playground.models import ModelPair
 from playground.sampling import Warper
-from playground.types import Alternative, Beam, Candidate, Round, Token
+from playground.types import Alternative, Beam, Candidate, LawSummary, Round, Token
 
 _NUM_ALTERNATIVES = 5
+_NUM_LISTED = 12  # of each law's largest: those that its summary keeps one by one
 _CHUNK = 64  # positions re-scored at once: bounds the memory of [chunk, V] logits
 
 
@@ -27,6 +28,7 @@ class Explainer:
     def __init__(self, pair: ModelPair, run: Run, reference: Warper) -> None:
         self._pair, self._run, self._reference = pair, run, reference
         self._history = list(run.prefix)
+        self._names: dict[int, str] = {}
 
     def token(self, decision: Decision, index: int) -> Token:
         """The trace of one committed decision; call in order."""
@@ -36,6 +38,7 @@ class Explainer:
         if law is None and decision.logits is not None:
             law = self._reference.probs(decision.logits[None], self._history, len(self._history))[0]
         self._history.append(decision.token_id)
+        largest = _largest(law), _largest(decision.draft_probs)
         token = Token(
             decision.token_id,
             source=decision.source,
@@ -44,10 +47,12 @@ class Explainer:
             draft_prob=_at(decision.draft_probs, decision.token_id),
             target_logprob=_raw_logprob(decision.logits, decision.token_id),
             logit_gap=_gap(decision.logits) if chosen or _is_one_hot(law) else None,
-            alternatives=self._alternatives(law, decision.draft_probs),
+            alternatives=self._alternatives(law, decision.draft_probs, largest),
         )
         if decision.tested is not None:
-            return dataclasses.replace(token, **_judged(decision.tested))
+            listed = {*largest[0], *largest[1], decision.token_id, decision.tested.token_id}
+            summary = self._summary(decision.tested, sorted(listed))
+            return dataclasses.replace(token, **_judged(decision.tested), law=summary)
         if chosen:
             return dataclasses.replace(token, reverse_divergence=_surprisal(law, decision.token_id))
         return dataclasses.replace(token, reverse_divergence=0.0)
@@ -69,12 +74,15 @@ class Explainer:
             logits = rows[-1:]
         return tokens
 
-    def name_drafts(self, record: Round) -> Round:
-        """The round with the texts of its drafted tokens."""
-        if self._pair.tokenizer is None:
-            return record
+    def round(self, record: Round, decisions: Sequence[Decision]) -> Round:
+        """The round with the texts of its draft, and the probabilities of what was tested."""
+        tested = [d.tested for d in decisions if d.tested is not None]
+        named = self._pair.tokenizer is not None
         return dataclasses.replace(
-            record, draft_texts=tuple(self._name(i) for i in record.draft_ids)
+            record,
+            draft_texts=tuple(self._name(i) for i in record.draft_ids) if named else None,
+            target_probs=tuple(float(t.target_probs[t.token_id]) for t in tested),
+            draft_probs=tuple(float(t.draft_probs[t.token_id]) for t in tested),
         )
 
     def name_beam(self, beam: Beam) -> Beam:
@@ -91,27 +99,37 @@ class Explainer:
             return tuple(candidates)
         return tuple(dataclasses.replace(c, text=self._name(c.token_id)) for c in candidates)
 
+    def _summary(self, tested: Tested, listed: list[int]) -> LawSummary:
+        summary = laws.summarise(tested.target_probs, tested.draft_probs, listed)
+        if self._pair.tokenizer is None:
+            return summary
+        return dataclasses.replace(summary, texts=tuple(self._name(i) for i in listed))
+
     def _special(self, token_id: int) -> str | None:
         tokenizer = self._pair.tokenizer
         return text.special_name(tokenizer, token_id) if tokenizer is not None else None
 
     def _name(self, token_id: int) -> str:
-        return self._special(token_id) or text.full_text(self._pair.tokenizer, [token_id])
+        if token_id not in self._names:
+            own = self._special(token_id) or text.full_text(self._pair.tokenizer, [token_id])
+            self._names[token_id] = own
+        return self._names[token_id]
 
     def _alternatives(
-        self, law: Tensor | None, draft_law: Tensor | None
+        self, law: Tensor | None, draft_law: Tensor | None, largest: tuple[list[int], list[int]]
     ) -> tuple[Alternative, ...]:
         if law is None:
             return ()
-        ids = _largest(law)
-        if draft_law is not None:
-            ids += [i for i in _largest(draft_law) if i not in ids]
+        ids = dict.fromkeys(i for side in largest for i in side[:_NUM_ALTERNATIVES])
         named: Any = self._name if self._pair.tokenizer is not None else lambda i: None
         return tuple(Alternative(i, named(i), _at(law, i), _at(draft_law, i)) for i in ids)
 
 
-def _largest(law: Tensor) -> list[int]:
-    values, index = law.topk(min(_NUM_ALTERNATIVES, len(law)))
+def _largest(law: Tensor | None) -> list[int]:
+    """Ids of the most probable tokens, the first one first; none that is impossible."""
+    if law is None:
+        return []
+    values, index = law.topk(min(_NUM_LISTED, len(law)))
     pairs = zip(values.tolist(), index.tolist(), strict=True)
     return [i for value, i in pairs if value > 0]
 

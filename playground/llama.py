@@ -8,7 +8,7 @@ runs through the model's own forward.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -22,9 +22,9 @@ from transformers import (
 )
 
 from playground.cache import LayeredState, SharedPromptLayer, device_of
+from playground.quantized import Dense, Int8, quantised
 
 _FAMILIES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
-_INT8_ROWS = 16  # up to here the packed int8 product is the faster one (measured on AVX-512)
 _TABLE_BLOCK = 1024  # rotary tables grow by this many positions
 
 
@@ -47,39 +47,11 @@ def fits(model: Any) -> bool:
     )
 
 
-class Dense:
-    """x [..., inputs] -> [..., outputs] by the weights as they are."""
-
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self._weight, self._bias = weight, bias
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return F.linear(x, self._weight, self._bias)
-
-
-class Int8:
-    """The same by int8 weights with one scale an output; activations stay bf16."""
-
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        scale = weight.float().abs().amax(1).clamp(min=1e-12) / 127
-        self._weight = (weight.float() / scale[:, None]).round().to(torch.int8)
-        self._scale, self._bias = scale.to(torch.bfloat16), bias
-
-    def __call__(self, x: Tensor) -> Tensor:
-        rows = x.reshape(-1, x.shape[-1])
-        if len(rows) <= _INT8_ROWS:
-            y = torch.ops.aten._weight_int8pack_mm(rows, self._weight, self._scale)
-        else:  # many rows: unpacking once is cheaper; an int8 is exact in bf16
-            y = F.linear(rows, self._weight.to(x.dtype)) * self._scale
-        y = y.view(*x.shape[:-1], -1)
-        return y if self._bias is None else y + self._bias
-
-
 class Layer:
     """Weights of one decoder layer, fused. The model's own parameters become views of the fused
     tensors, so that nothing is stored twice."""
 
-    def __init__(self, source: Any, product: type[Dense] | type[Int8]) -> None:
+    def __init__(self, source: Any, product: Callable[[Tensor, Tensor | None], Dense]) -> None:
         attention, mlp = source.self_attn, source.mlp
         self.qkv = product(*_fuse(attention.q_proj, attention.k_proj, attention.v_proj))
         self.out = product(attention.o_proj.weight, attention.o_proj.bias)
@@ -105,6 +77,15 @@ def _fuse(*linears: Any) -> tuple[Tensor, Tensor | None]:
     return weight, bias
 
 
+def norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """RMSNorm of x [..., hidden]. On the CPU by LayerNorm of (x, -x), which has mean zero and x's
+    root mean square: one fused kernel where RMSNorm would take eight."""
+    if x.device.type != "cpu":
+        return F.rms_norm(x, weight.shape, weight, eps)
+    size = len(weight)
+    return F.layer_norm(torch.cat((x, -x), -1), (2 * size,), eps=eps)[..., :size] * weight
+
+
 class LeanLlama:
     """The fused weights of one model, shared by every run on it.
 
@@ -115,9 +96,9 @@ class LeanLlama:
         # Weights made in inference mode could not serve an ordinary forward of the model later.
         mode = torch.inference_mode(model.lm_head.weight.is_inference())
         with mode, torch.no_grad():
-            self._read(model, Int8 if int8 else Dense)
+            self._read(model, quantised if int8 else Dense)
 
-    def _read(self, model: Any, product: type[Dense] | type[Int8]) -> None:
+    def _read(self, model: Any, product: Callable[[Tensor, Tensor | None], Dense]) -> None:
         config, decoder = model.config, model.model
         self.device, self.dtype = device_of(model), model.dtype
         self.num_heads, self.num_kv_heads = config.num_attention_heads, config.num_key_value_heads
@@ -131,11 +112,13 @@ class LeanLlama:
         self.head = product(head if self.head_ids is None else head[self.head_ids], None)
         self.norm = decoder.norm.weight
         self.layers = [Layer(layer, product) for layer in decoder.layers]
+        self.taps: tuple[int, ...] = ()  # layers before which a feature draft reads, see features
         self._rotary = decoder.rotary_emb
         self._cos = self._sin = torch.empty(0)
 
     def rotary(self, start: int, end: int) -> tuple[Tensor, Tensor]:
-        """cos and sin [k, 1, head_dim] of the positions from start to end."""
+        """cos and sin [k, heads, head_dim] of the positions from start to end, for queries, keys and
+        values together: values are not turned."""
         if end > len(self._cos):
             size = -(-end // _TABLE_BLOCK) * _TABLE_BLOCK
             positions = torch.arange(size, device=self.device)[None]
@@ -144,7 +127,11 @@ class LeanLlama:
             # rotate_half(x) = cat(-x2, x1): the sign moves into the table.
             half = self.head_dim // 2
             sin = torch.cat((-sin[..., :half], sin[..., half:]), -1)
-            self._cos, self._sin = cos[0, :, None], sin[0, :, None]
+            counts = self.num_heads + self.num_kv_heads, self.num_kv_heads
+            self._cos, self._sin = (
+                torch.stack([table[0]] * counts[0] + [torch.full_like(table[0], still)] * counts[1], 1)
+                for table, still in ((cos, 1.0), (sin, 0.0))
+            )
         return self._cos[start:end], self._sin[start:end]
 
 
@@ -154,6 +141,8 @@ class LlamaState(LayeredState):
     def __init__(self, lean: LeanLlama) -> None:
         super().__init__([SharedPromptLayer() for _ in lean.layers])
         self._lean = lean
+        self._tapped: list[Tensor] = []  # of the last pass [W, k, hidden], and its first position
+        self._tapped_from = 0
 
     def prefill(self, ids: Sequence[int]) -> Tensor:
         return self._logits(self._hidden(torch.tensor([list(ids)]))[0, -1])
@@ -164,6 +153,13 @@ class LlamaState(LayeredState):
     def forward(self, ids: Tensor) -> Tensor:
         return self._logits(self._hidden(ids))
 
+    def features(self, start: int) -> Tensor:
+        """What a feature draft reads of the stored tokens from `start` on: hidden states
+        [length - start, taps + 1, hidden] before the tapped layers, and the normed last one. Only
+        of one sequence, and of tokens that the last pass read."""
+        seen = slice(start - self._tapped_from, self.length - self._tapped_from)
+        return torch.stack([states[0, seen] for states in self._tapped], 1)
+
     def _logits(self, hidden: Tensor) -> Tensor:
         """Logits [..., V] of normed hidden states; −inf for ids that a cut head does not write."""
         lean = self._lean
@@ -171,33 +167,38 @@ class LlamaState(LayeredState):
         if lean.head_ids is None:
             return logits
         whole = logits.new_full((*logits.shape[:-1], len(lean.embedding)), float("-inf"))
-        whole[..., lean.head_ids] = logits
-        return whole
+        return whole.index_copy_(-1, lean.head_ids, logits)
 
     def _hidden(self, ids: Tensor) -> Tensor:
         """Normed last hidden states [W, k, hidden] of ids [W, k]."""
+        return self._decode(F.embedding(ids.to(self._lean.device), self._lean.embedding))
+
+    def _decode(self, x: Tensor) -> Tensor:
+        """Normed last hidden states of the layers' inputs x, both [W, k, hidden]."""
         lean, start = self._lean, self.length
-        self.length += ids.shape[1]
-        x = F.embedding(ids.to(lean.device), lean.embedding)
+        self.length += x.shape[1]
         tables = lean.rotary(start, self.length)
-        mask = self._mask(ids.shape[1])
-        shape = (x.shape[-1],)
-        for layer, stored in zip(lean.layers, self.layers, strict=True):
-            normed = F.rms_norm(x, shape, layer.norm_in, lean.eps)
-            x = x + self._attend(normed, layer, stored, tables, mask)
-            normed = F.rms_norm(x, shape, layer.norm_mid, lean.eps)
-            gate, up = layer.gate_up(normed).chunk(2, -1)
+        mask = self._mask(x.shape[1])
+        tapped = []
+        for index, (layer, stored) in enumerate(zip(lean.layers, self.layers, strict=True)):
+            if index in lean.taps:
+                tapped.append(x)
+            x = x + self._attend(norm(x, layer.norm_in, lean.eps), layer, stored, tables, mask)
+            gate, up = layer.gate_up(norm(x, layer.norm_mid, lean.eps)).chunk(2, -1)
             x = x + layer.down(F.silu(gate) * up)
-        return F.rms_norm(x, shape, lean.norm, lean.eps)
+        x = norm(x, lean.norm, lean.eps)
+        if lean.taps:
+            self._tapped, self._tapped_from = [*tapped, x], start
+        return x
 
     def _mask(self, count: int) -> Tensor | None:
-        """Which of the stored tokens each of the `count` new ones sees: [groups·k, length]."""
+        """−inf at the stored tokens that each of the `count` new ones does not see, else 0:
+        [groups·k, length]."""
         if count == 1:
             return None
         lean = self._lean
-        seen = torch.ones(count, self.length, dtype=torch.bool, device=lean.device)
-        seen = seen.tril(self.length - count)
-        return seen.repeat(lean.num_heads // lean.num_kv_heads, 1)
+        hidden = torch.full((count, self.length), float("-inf"), dtype=lean.dtype, device=lean.device)
+        return hidden.triu_(self.length - count + 1).repeat(lean.num_heads // lean.num_kv_heads, 1)
 
     def _attend(
         self,
@@ -211,18 +212,16 @@ class LlamaState(LayeredState):
         width, count, _ = x.shape
         heads, kv_heads, dim = lean.num_heads, lean.num_kv_heads, lean.head_dim
         qkv = layer.qkv(x).view(width, count, heads + 2 * kv_heads, dim)
-        rotated = qkv[:, :, : heads + kv_heads]
         if layer.norm_qk is not None:
-            queries = F.rms_norm(qkv[:, :, :heads], (dim,), layer.norm_qk[0], lean.eps)
-            keys = F.rms_norm(rotated[:, :, heads:], (dim,), layer.norm_qk[1], lean.eps)
-            rotated = torch.cat((queries, keys), 2)
-        swapped = rotated.roll(dim // 2, -1)
-        rotated = torch.addcmul(rotated * tables[0], swapped, tables[1]).transpose(1, 2)
-        keys, values = stored.update(
-            rotated[:, heads:], qkv[:, :, heads + kv_heads :].transpose(1, 2)
-        )
+            queries, keys, values = qkv.split((heads, kv_heads, kv_heads), 2)
+            queries = F.rms_norm(queries, (dim,), layer.norm_qk[0], lean.eps)
+            keys = F.rms_norm(keys, (dim,), layer.norm_qk[1], lean.eps)
+            qkv = torch.cat((queries, keys, values), 2)
+        turned = torch.addcmul(qkv * tables[0], qkv.roll(dim // 2, -1), tables[1]).transpose(1, 2)
+        (stored_kv,) = stored.append(turned[:, heads:])
+        keys, values = stored_kv[:, :kv_heads], stored_kv[:, kv_heads:]
         # The query heads that share a key head are laid behind each other: no keys are repeated.
-        queries = rotated[:, :heads].reshape(width, kv_heads, -1, dim)
+        queries = turned[:, :heads].reshape(width, kv_heads, -1, dim)
         seen = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
         seen = seen.view(width, heads, count, dim).transpose(1, 2).reshape(width, count, -1)
         return layer.out(seen)

@@ -1,36 +1,25 @@
 """Load a pair: weights, tokenizer, device, precision; and check that it can serve.
 
 A pair is refused, with the reason, when its tokenizers differ in contents, or when a cache cannot
-forget tokens that were rejected. Only safetensors and the embedded GGUF are read: no pickles and
-no code from a repository.
+forget tokens that were rejected.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import operator
-import os
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoModelForSeq2SeqLM,
-    AutoTokenizer,
-)
+from safetensors import SafetensorError
 
-from playground import cache, lean_t5, llama, text
+from playground import cache, lean_t5, llama, text, weights
 from playground.cache import Model
 from playground.catalog import PAIRS, folder_of
 from playground.contracts import KVState
 from playground.feature_draft import FeatureDraft, FeatureState, LeanFeature
-from playground.gguf_weights import read_llama
 from playground.params import fail, lookup
 from playground.sampling import Constraints
 from playground.types import PairSpec
@@ -275,15 +264,15 @@ def _load(spec: PairSpec, where: torch.device, dtype: torch.dtype, int8: bool) -
     for source in (spec.target, spec.draft, spec.feature):
         if spec.embedded and source and folder_of(source) is None:
             raise OSError(f"the embedded weights {source!r} are missing from assets/models")
-    tokenizer = _load_tokenizer(spec.target)
-    target = _load_model(spec.target, dtype).to(where)
+    tokenizer = weights.load_tokenizer(spec.target)
+    target = weights.load_model(spec.target, dtype).to(where)
     drafter, draft_tokenizer = None, None
     if spec.draft:
         folder = folder_of(spec.draft)
         shares = folder is not None and not (folder / "tokenizer.json").exists()
-        draft_tokenizer = None if shares else _load_tokenizer(spec.draft)
-        drafter = _load_model(spec.draft, dtype, shared=target if shares else None)
-    feature = None if spec.feature is None else _load_feature(spec.feature, dtype, target)
+        draft_tokenizer = None if shares else weights.load_tokenizer(spec.draft)
+        drafter = weights.load_model(spec.draft, dtype, shared=target if shares else None)
+    feature = None if spec.feature is None else weights.load_feature(spec.feature, dtype, target)
     return ModelPair(
         target,
         drafter,
@@ -320,99 +309,3 @@ def _dtype(precision: str | None, device: torch.device) -> torch.dtype:
         return lookup(PRECISIONS, precision, "precision")
     fast = device.type == "cuda" or getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
     return torch.bfloat16 if fast else torch.float32
-
-
-def _load_tokenizer(source: str) -> Any:
-    return AutoTokenizer.from_pretrained(str(folder_of(source) or source))
-
-
-def _load_model(source: str, dtype: torch.dtype, shared: Model | None = None) -> Model:
-    """The model of a folder or Hub id. `shared`: whose embeddings a draft without its own uses."""
-    folder = folder_of(source)
-    if folder is not None:
-        weights = next(iter(sorted(folder.glob("*.gguf"))), None)
-        if weights is not None:
-            return _load_gguf(folder, weights, dtype)
-        if shared is not None:
-            return _load_sharing(folder, dtype, shared)
-    config = AutoConfig.from_pretrained(str(folder or source))
-    auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    return auto.from_pretrained(str(folder or source), dtype=dtype, use_safetensors=True)
-
-
-def _empty_model(folder: Path, dtype: torch.dtype) -> Model:
-    config = AutoConfig.from_pretrained(str(folder))
-    with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(config, dtype=dtype)
-
-
-def _fill(model: Model, weights: dict[str, torch.Tensor]) -> Model:
-    """Give a model built on the meta device its weights; buffers are computed anew."""
-    missing, unexpected = model.load_state_dict(weights, strict=False, assign=True)
-    absent = [name for name in missing if name != "lm_head.weight"]
-    if absent or unexpected:
-        raise ValueError(f"weights: missing {absent[:3]}, unexpected {unexpected[:3]}")
-    model.tie_weights()
-    rotary = model.model.rotary_emb
-    model.model.rotary_emb = type(rotary)(config=model.config)
-    return model
-
-
-def _load_gguf(folder: Path, weights: Path, dtype: torch.dtype) -> Model:
-    """The embedded GGUF, converted once and kept in the user's cache folder."""
-    return _fill(_empty_model(folder, dtype), _converted(weights, dtype))
-
-
-def _converted(weights: Path, dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    stamp = f"{weights.stat().st_size}-{str(dtype).removeprefix('torch.')}"
-    kept = _cache_folder() / f"{weights.stem}-{stamp}.safetensors"
-    if kept.exists():
-        with safe_open(kept, "pt") as file:
-            return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    tensors = {key: value.to(dtype) for key, value in read_llama(weights).items()}
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        partial = kept.with_suffix(f".{os.getpid()}.partial")
-        save_file(tensors, partial)
-        partial.replace(kept)  # a reader never sees half a file
-    except OSError:
-        pass  # a read-only or full disk only costs the next start its head start
-    return tensors
-
-
-def _cache_folder() -> Path:
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "decoding-playground"
-
-
-def _load_feature(source: str, dtype: torch.dtype, target: Model) -> FeatureDraft:
-    """A feature draft: layers, like a draft that shares the target's embeddings, its two
-    projections, and in the configuration the taps."""
-    folder = folder_of(source)
-    if folder is None:
-        raise OSError(f"no folder {source!r}")
-    weights = load_file(folder / "model.safetensors")
-    fuse, own = (weights.pop(f"{name}.weight").to(target.device, dtype) for name in ("fuse", "own"))
-    model = _sharing(folder, weights, dtype, target)
-    return FeatureDraft(model, tuple(model.config.taps), fuse, own)
-
-
-def _load_sharing(folder: Path, dtype: torch.dtype, shared: Model) -> Model:
-    """A draft that ships only its layers and reads and writes through the target's embeddings.
-
-    `head_ids`, where the file has them, are the only tokens it writes: a cheaper head, which never
-    changes what verification lets through.
-    """
-    return _sharing(folder, load_file(folder / "model.safetensors"), dtype, shared)
-
-
-def _sharing(
-    folder: Path, weights: dict[str, torch.Tensor], dtype: torch.dtype, shared: Model
-) -> Model:
-    head_ids = weights.pop("head_ids", None)
-    weights = {key: value.to(dtype) for key, value in weights.items()}
-    weights["model.embed_tokens.weight"] = shared.get_input_embeddings().weight
-    model = _fill(_empty_model(folder, dtype), weights)
-    if head_ids is not None:
-        model.register_buffer("head_ids", head_ids.long(), persistent=False)
-    return model

@@ -65,7 +65,8 @@ class DraftModel:
     name: ClassVar[str] = "draft_model"
     line: ClassVar[str] = "A small model of the same vocabulary writes the draft."
     needs_draft: ClassVar[bool] = True
-    Params = DraftStops
+    needs_feature: ClassVar[bool] = False
+    Params: ClassVar[type] = DraftStops
 
     def __init__(self, params: DraftStops, run: Run) -> None:
         self._stops, self._run = params, run
@@ -126,6 +127,50 @@ class DraftModel:
         return [min(i, self._num_readable - 1) for i in ids]
 
 
+class FeatureModel(DraftModel):
+    """A few layers that read the target's own hidden states write the draft (EAGLE).
+
+    Committed tokens are read with the target's states, all new ones in one pass; drafted tokens
+    with the layers' own last state, so they are read again once they are committed.
+    """
+
+    name = "feature"
+    line = "A few layers that read the target's hidden states write the draft."
+    needs_draft = False
+    needs_feature = True
+
+    def __init__(self, params: DraftStops, run: Run) -> None:
+        self._stops, self._run = params, run
+        self._vocab_size = run.pair.vocab_size
+        self._sees_raw = params.any_on and run.params.temperature < MIN_TEMPERATURE
+        self._features = run.pair.open_feature()
+        self._num_read = 0  # committed tokens in the cache
+        self._pending: list[Tensor] = []  # the target's states that follow, not yet used
+        self._num_seen = 0  # tokens whose target's states were taken
+
+    def propose(self, context: Sequence[int], max_tokens: int) -> Draft:
+        self._watch()
+        return super().propose(context, max_tokens)
+
+    def _watch(self) -> None:
+        """Take the target's states of its last pass, as far as its tokens were committed."""
+        target = self._run.opened[id(self._run.pair.target)]
+        if target.length > self._num_seen:
+            self._pending.append(target.features(self._num_seen))
+            self._num_seen = target.length
+
+    def _catch_up(self, context: list[int]) -> Tensor:
+        self._run.clock.passes["draft"] += 1
+        self._features.rollback(self._num_read)
+        logits = self._features.read(context[self._num_read :], torch.cat(self._pending))
+        self._num_read, self._pending = len(context), []
+        return fit_vocabulary(logits, self._vocab_size)
+
+    def _feed(self, ids: list[int]) -> Tensor:
+        self._run.clock.passes["draft"] += 1
+        return fit_vocabulary(self._features.guess(ids[0]), self._vocab_size)
+
+
 def num_readable(model: Model) -> int | None:
     """How many ids a model has embeddings for; None for a module that does not say."""
     if not hasattr(model, "get_input_embeddings"):
@@ -168,7 +213,8 @@ class PromptLookup:
     name: ClassVar[str] = "prompt_lookup"
     line: ClassVar[str] = "Copies what followed the same words earlier in the prompt or output."
     needs_draft: ClassVar[bool] = False
-    Params = LookupParams
+    needs_feature: ClassVar[bool] = False
+    Params: ClassVar[type] = LookupParams
 
     def __init__(self, params: LookupParams, run: Run) -> None:
         self._params, self._run = params, run
@@ -228,4 +274,4 @@ def _shares(counts: Counter[int]) -> Tensor:
     return values / values.sum()
 
 
-PROPOSERS: dict[str, Any] = {cls.name: cls for cls in (DraftModel, PromptLookup)}
+PROPOSERS: dict[str, Any] = {cls.name: cls for cls in (DraftModel, PromptLookup, FeatureModel)}

@@ -26,17 +26,22 @@ from playground.params import build, fail
 from playground.sampling import Clock, Draws, Limits, Sampling, Warper
 from playground.types import (
     BeamEvent,
+    Candidate,
     DecodeResult,
     Event,
     FinishReason,
     ResultEvent,
     Round,
+    SearchStep,
     Token,
     TokensEvent,
 )
 
 Cancelled = Callable[[], bool]
 T = TypeVar("T")
+
+MAX_PRUNED = 8  # pruned candidates that a finished run keeps of a search step
+MAX_CANDIDATES = 20_000  # candidates that it keeps in all: some megabytes
 
 
 def decode(
@@ -185,6 +190,8 @@ class _Session:
         self._ttft: float | None = None
         self._tokens: list[Token] = []
         self._rounds: list[Round] = []
+        self._steps: list[SearchStep] = []
+        self._candidates_left = MAX_CANDIDATES
         self._stream = text.TextStream(self._pair.tokenizer) if self._pair.tokenizer else None
         self._text = ""
         self._run = self._make_run()
@@ -264,7 +271,7 @@ class _Session:
         with torch.inference_mode():
             tokens = [self._explain(decision) for decision in event.decisions]
         self._tokens += tokens
-        shown = event.round and self._explainer.name_drafts(event.round)
+        shown = event.round and self._explainer.round(event.round, event.decisions)
         if shown:
             self._rounds.append(shown)
         return TokensEvent(tuple(tokens), self._visible(), self._elapsed, len(self._tokens), shown)
@@ -289,6 +296,8 @@ class _Session:
             self._ttft = self._elapsed
         best = self._explainer.name_beam(event.best)
         candidates = self._explainer.name_candidates(event.candidates)
+        if event.linked:
+            self._record(candidates, event)
         count = len(event.best.token_ids)
         return BeamEvent(
             event.step,
@@ -300,6 +309,15 @@ class _Session:
             event.num_finished,
             event.bound,
         )
+
+    def _record(self, candidates: Sequence[Candidate], event: Searched) -> None:
+        """Keep the step for the finished run, unless the tree has grown too large."""
+        pruned = sorted((c for c in candidates if not c.kept), key=lambda c: -c.sum_logprob)
+        shown = {id(c) for c in pruned[:MAX_PRUNED]}
+        kept = tuple(c for c in candidates if c.kept or id(c) in shown)
+        self._candidates_left -= len(kept)
+        if self._candidates_left >= 0:
+            self._steps.append(SearchStep(kept, event.num_finished, event.bound))
 
     def _finish(self, event: Finished) -> DecodeResult:
         beams = tuple(self._explainer.name_beam(b) for b in event.beams)
@@ -334,6 +352,7 @@ class _Session:
             device=str(self._pair.device),
             notes=tuple(event.notes),
             proven=event.proven,
+            steps=tuple(self._steps),
         )
 
     def _timing(self) -> Timing:

@@ -42,6 +42,24 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
+class LawSummary:
+    """The target's and the draft's law at one position, after warping, in few numbers.
+
+    token_ids, texts, target_probs, draft_probs: the tokens that matter, one by one.
+    rest_target_probs, rest_draft_probs, rest_sizes: all others with any mass, merged into groups of
+        about equal draft/target ratio: mass under each law, and number of tokens.
+    """
+
+    token_ids: tuple[int, ...]
+    target_probs: tuple[float, ...]
+    draft_probs: tuple[float, ...]
+    rest_target_probs: tuple[float, ...] = ()
+    rest_draft_probs: tuple[float, ...] = ()
+    rest_sizes: tuple[int, ...] = ()
+    texts: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Token:
     """One new token and why it is there.
 
@@ -58,6 +76,7 @@ class Token:
     budget_divergence: the divergence that the rule's own budget counts, where it has one.
     logit_gap: distance of the two largest target logits at temperature 0: a tiny gap explains
         a token that flips between precisions.
+    law: both models' laws where a drafted token was tested.
     """
 
     token_id: int
@@ -76,11 +95,15 @@ class Token:
     target_logprob: float | None = None
     logit_gap: float | None = None
     alternatives: tuple[Alternative, ...] = ()
+    law: LawSummary | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round of propose, score, verify, commit, roll back. Seconds are device-synchronised."""
+    """One round of propose, score, verify, commit, roll back. Seconds are device-synchronised.
+
+    target_probs, draft_probs: probability of each tested draft token under each model's law.
+    """
 
     draft_ids: list[int]
     num_tested: int
@@ -88,6 +111,8 @@ class Round:
     draft_s: float
     target_s: float
     draft_texts: tuple[str, ...] | None = None
+    target_probs: tuple[float, ...] | None = None
+    draft_probs: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +143,20 @@ class Candidate:
     finished: bool
     row: int | None = None
     text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchStep:
+    """One step of a search, as a finished run keeps it.
+
+    candidates: everything that was kept, and the best of what was pruned, in the search's order.
+    A candidate's parent is the `row` of one of the step before; the first step's is the prompt, 0.
+    num_finished: collected so far; bound: what the stopping rule credits the live beams with.
+    """
+
+    candidates: tuple[Candidate, ...]
+    num_finished: int = 0
+    bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +202,7 @@ class DecodeResult:
     """One finished run. token_ids are the new ids, the end token included when produced.
 
     proven: for exact search, whether the result is certainly the model's best sequence.
+    steps: the search tree of a beam search, from its first step on; a very large one is cut.
     """
 
     method: str
@@ -181,6 +221,7 @@ class DecodeResult:
     device: str | None = None
     notes: tuple[str, ...] = ()
     proven: bool | None = None
+    steps: tuple[SearchStep, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The record as strict JSON types."""
@@ -235,6 +276,7 @@ class PairSpec:
     """A target with a draft that the catalogue knows.
 
     target, draft: a folder under assets/models, a local folder, or a Hub repository id.
+    feature: a folder with a feature draft for the target, under assets/models or elsewhere.
     embedded: shipped with the project, needs no network.
     """
 
@@ -242,6 +284,7 @@ class PairSpec:
     target: str
     draft: str | None
     title: str
+    feature: str | None = None
     embedded: bool = False
     chat: bool = False
     license: str = ""

@@ -18,6 +18,8 @@ import pytest
 import torch
 from gradio_client import Client
 
+from tests.visitor import Visitor
+
 torch.set_num_threads(1)  # the models of most tests are tiny: threads would only wait
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -92,12 +94,36 @@ def chromium() -> Iterator[Any]:
         pytest.skip("chromium is not installed")
     with sync_api.sync_playwright() as playwright:
 
-        def launch(width: int = 1280, height: int = 900) -> Any:
+        def launch(width: int = 1280, height: int = 900, language: str = "en-US") -> Any:
             return playwright.chromium.launch_persistent_context(
                 tempfile.mkdtemp(prefix="dp-profile-"),
                 executable_path=path,
                 args=FLAGS,
                 viewport={"width": width, "height": height},
+                locale=language,
+                accept_downloads=True,
             )
 
         yield launch
+
+
+@pytest.fixture
+def context(chromium: Any) -> Iterator[Any]:
+    """A fresh browser."""
+    opened = chromium()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def phone(chromium: Any) -> Iterator[Any]:
+    """A fresh browser as narrow as a phone."""
+    opened = chromium(375, 800)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def visitor(context: Any, page_url: str) -> Visitor:
+    """Somebody on the page."""
+    return Visitor(context, page_url)

@@ -161,8 +161,9 @@ def own_outputs(plan: Plan) -> Law:
 
 
 def warped(model: Any, warper: Warper, history: Sequence[int]) -> Tensor:
-    """The warped law [V] of a plain module after `history`."""
-    logits = model(torch.tensor([list(history)]))[0, -1:]
+    """The warped law [V] of a module, computed without a cache, after `history`."""
+    output = model(torch.tensor([list(history)]))
+    logits = getattr(output, "logits", output)[0, -1:]
     return warper.probs(logits, list(history), len(history))[0]
 
 

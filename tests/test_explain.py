@@ -11,6 +11,7 @@ import torch
 import playground as pg
 from playground import contracts
 from playground.mentored import divergence
+from playground.metrics import round_spans
 from playground.models import ModelPair
 from playground.types import DecodeResult, Token
 from tests import models_zoo as zoo
@@ -209,6 +210,59 @@ class TestEveryToken:
             assert token.source == "beam"
             assert token.target_logprob == pytest.approx(expected, abs=1e-4)
             assert token.reverse_divergence == pytest.approx(-expected, abs=1e-4)
+
+    @pytest.mark.parametrize(("name", "knobs"), [*RULES, ("block", {})])
+    def test_a_round_keeps_both_probabilities_of_every_tested_draft_token(
+        self, name: str, knobs: dict[str, Any]
+    ) -> None:
+        """A rejected token is in no other record."""
+        pair = table_pair()
+        result = run(pair, verifier=name, **knobs)
+        spans = round_spans(result.tokens, result.rounds)
+        for record, span in zip(result.rounds, spans, strict=True):
+            assert record.target_probs is not None and record.draft_probs is not None
+            assert len(record.target_probs) == len(record.draft_probs) == record.num_tested
+            context = [*result.prompt_ids, *result.token_ids[: span.start]]
+            for i, token_id in enumerate(record.draft_ids[: record.num_tested]):
+                before = context + record.draft_ids[:i]
+                for model, probs in (
+                    (pair.target, record.target_probs),
+                    (pair.draft, record.draft_probs),
+                ):
+                    assert probs[i] == pytest.approx(float(law_of(model, before)[token_id]))
+
+    @pytest.mark.parametrize(("name", "knobs"), RULES)
+    def test_both_laws_are_kept_where_a_draft_token_was_tested(
+        self, name: str, knobs: dict[str, Any]
+    ) -> None:
+        """Exactly, for a vocabulary this small; elsewhere there is no draft's law."""
+        pair = table_pair(zeros=0.2)
+        for token, context in contexts(run(pair, verifier=name, **knobs)):
+            if token.source not in ("accepted", "residual"):
+                assert token.law is None
+                continue
+            law = token.law
+            assert law is not None and law.texts is None and not law.rest_sizes
+            assert {token.token_id, token.drafted_id} <= set(law.token_ids)
+            ids = list(law.token_ids)
+            for model, probs in ((pair.target, law.target_probs), (pair.draft, law.draft_probs)):
+                assert probs == pytest.approx(law_of(model, context)[ids].tolist(), rel=1e-6)
+                assert math.fsum(probs) == pytest.approx(1.0, abs=1e-6)
+
+    def test_the_rest_of_a_large_vocabulary_is_merged(self) -> None:
+        result = pg.decode(pairs.pair("llama"), zoo.prompts(1)[0], max_new_tokens=12, seed=0)
+        laws = [token.law for token in result.tokens if token.law is not None]
+        assert laws
+        for law in laws:
+            assert len(law.token_ids) + sum(law.rest_sizes) == pairs.pair("llama").vocab_size
+            overlap = math.fsum(
+                map(
+                    min,
+                    (*law.target_probs, *law.rest_target_probs),
+                    (*law.draft_probs, *law.rest_draft_probs),
+                )
+            )
+            assert 0 < overlap <= 1 + 1e-6
 
     def test_explaining_keeps_no_trace_in_the_run(self) -> None:
         """The record holds plain numbers: no tensor survives the run."""

@@ -11,13 +11,16 @@ import pytest
 import playground as pg
 from playground.metrics import (
     Timing,
+    agreement,
     beam_kv_bytes,
     draft_cost,
     expected_speedup,
     expected_tokens_per_round,
+    first_difference,
     mean,
     per_position_acceptance,
     ratio,
+    round_spans,
     summarise,
 )
 from playground.types import Metrics, Round, Token, to_json
@@ -234,3 +237,67 @@ def test_real_runs_add_up(own: dict[str, Any]) -> None:
         assert found.num_tested == found.num_accepted + sources.count("residual")
     assert found.total_s >= found.target_s + (found.draft_s or 0.0) - 1e-6
     assert found.ttft_s is not None and found.ttft_s <= found.total_s
+
+
+class TestRoundSpans:
+    def test_every_token_but_the_first_belongs_to_its_round(self) -> None:
+        accepted = [3, 0, 4]
+        spans = round_spans(tokens_of(accepted), rounds_of(accepted))
+        assert spans == [range(1, 5), range(5, 6), range(6, 11)]
+
+    def test_a_text_that_ends_inside_a_draft_has_no_token_after_it(self) -> None:
+        tokens = tokens_of([2])[:-1]
+        assert round_spans(tokens, rounds_of([2])) == [range(1, 3)]
+
+    @pytest.mark.parametrize("rule", ["exact", "block", "top_k"])
+    def test_spans_of_a_real_run_cover_it(self, rule: str) -> None:
+        pair = pairs.pair("llama")
+        for limit in (1, 2, 7, 20):
+            run = pg.decode(
+                pair, [1, 2, 3], "speculative", verifier=rule, max_new_tokens=limit, seed=1
+            )
+            covered = [i for span in round_spans(run.tokens, run.rounds) for i in span]
+            assert covered == list(range(1, len(run.tokens)))
+
+
+class TestFirstDifference:
+    @pytest.mark.parametrize(
+        ("first", "second", "place"),
+        [
+            ([], [], None),
+            ([1, 2], [1, 2], None),
+            ([1, 2, 3], [1, 5, 3], 1),
+            ([1], [1, 2], 1),
+            ([1, 2], [], 0),
+        ],
+    )
+    def test_it_is_the_first_position_that_differs(
+        self, first: list[int], second: list[int], place: int | None
+    ) -> None:
+        assert first_difference(first, second) == place
+        assert first_difference(second, first) == place
+
+
+class TestAgreement:
+    @pytest.mark.parametrize(
+        ("ids", "reference", "share"),
+        [
+            ([1, 2, 3, 4], [1, 2, 9, 4], 0.75),
+            ([1, 2], [1, 2, 3, 4], 1.0),  # up to the shorter
+            ([5], [1, 2], 0.0),
+            ([], [1], None),
+        ],
+    )
+    def test_share_of_equal_positions(
+        self, ids: list[int], reference: list[int], share: float | None
+    ) -> None:
+        assert agreement(ids, reference) == agreement(reference, ids) == share
+
+    def test_rows_have_it_where_a_greedy_run_is_among_them(self) -> None:
+        pair = pairs.pair("llama")
+        limits = {"max_new_tokens": 8, "eos_token_id": []}
+        runs = {"a": {"method": "sample", "seed": 1}, "b": {"method": "greedy"}}
+        first, second = pg.compare(pair, [1, 2, 3], runs, **limits).rows()
+        assert second["agreement"] == 1.0 and 0.0 <= first["agreement"] <= 1.0
+        del runs["b"]
+        assert pg.compare(pair, [1, 2, 3], runs, **limits).rows()[0]["agreement"] is None

@@ -25,7 +25,9 @@ from playground.gguf_weights import read_llama
 from playground.models import ModelPair
 
 EMBEDDED = ASSETS / "models" / "chat-draft" / "model.safetensors"
+TRANSLATE = ASSETS / "models" / "translate-draft" / "model.safetensors"
 needs_weights = pytest.mark.skipif(not EMBEDDED.exists(), reason="embedded weights are missing")
+needs_translate = pytest.mark.skipif(not TRANSLATE.exists(), reason="embedded weights are missing")
 
 
 def llama(vocab_size: int = 64, **changes: Any) -> Any:
@@ -215,3 +217,37 @@ def test_a_read_only_cache_folder_is_no_error(
     save_file({"x": torch.zeros(1)}, blocked)
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
     assert pg.load_pair("chat").vocab_size == 49152
+
+
+@needs_translate
+@pytest.mark.parametrize("lean", [True, False])
+def test_the_translation_pair_writes_what_transformers_writes(lean: bool) -> None:
+    """Greedy ids of target and draft in float32, by either forward, as `generate` gives them."""
+    pair = pg.load_pair("translate", precision="fp32")
+    verses = ["And God said, Let there be light: and there was light.", "The king went up."]
+    for model in (pair.target, pair.draft):
+        alone = ModelPair(model, tokenizer=pair.tokenizer, lean=lean)
+        for verse in verses:
+            ids = pair.tokenizer(verse, return_tensors="pt")["input_ids"]
+            theirs = model.generate(ids, max_new_tokens=40, do_sample=False)[0, 1:].tolist()
+            assert pg.decode(alone, verse, "greedy", max_new_tokens=40).token_ids == theirs
+
+
+@needs_translate
+def test_the_translation_pair_translates() -> None:
+    """A verse in, clean French out: the tokenizer joins its pieces to words, with accents."""
+    pair = pg.load_pair("translate")
+    result = pg.decode(pair, "And God said unto Moses, Speak.", "greedy", max_new_tokens=32)
+    assert result.text is not None and result.text.startswith("Dieu dit à Moïse")
+    assert result.finish_reason == "eos"
+    assert pair.tokenizer.decode(pair.encode("L'été, il a dit: Oui.")[:-1]) == "L'été, il a dit: Oui."
+
+
+@needs_translate
+def test_the_translation_draft_is_much_cheaper_than_its_target() -> None:
+    """One decoder layer against eight over one vocabulary; both files are small."""
+    pair = pg.load_pair("translate")
+    layers = [model.config.num_decoder_layers for model in (pair.target, pair.draft)]
+    assert layers == [8, 1] and pair.target.config.vocab_size == pair.draft.config.vocab_size
+    for folder in ("translate-target", "translate-draft"):
+        assert (ASSETS / "models" / folder / "model.safetensors").stat().st_size < 40e6

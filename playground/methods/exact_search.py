@@ -98,7 +98,8 @@ class ExactSearch:
             beam = search.result()
             if beam is not None:
                 found = int(search.best is not None)
-                yield Searched(step, candidates, beam, found, search.highest_bound)
+                bound = search.highest_bound
+                yield Searched(step, candidates, beam, found, bound, linked=False)
             reason = run.interrupted()
         yield search.finish(reason)
 

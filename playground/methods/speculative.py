@@ -79,12 +79,11 @@ class Speculative:
         return "lossless" if self.rule(settings).lossless else "lossy"
 
     def validate(self, settings: Settings, pair: ModelPair) -> None:
-        if PROPOSERS[settings.params.proposer].needs_draft and pair.draft is None:
-            raise fail(
-                "proposer",
-                settings.params.proposer,
-                "'prompt_lookup': this pair has no draft model",
-            )
+        name = settings.params.proposer
+        if PROPOSERS[name].needs_draft and pair.draft is None:
+            raise fail("proposer", name, "'prompt_lookup': this pair has no draft model")
+        if PROPOSERS[name].needs_feature and pair.feature is None:
+            raise fail("proposer", name, "'draft_model' or 'prompt_lookup': no feature draft here")
 
     def run(self, run: Run) -> Generator[EngineEvent, None, None]:
         verifier = self.rule(Settings(run.params, run.parts))

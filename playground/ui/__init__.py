@@ -9,54 +9,71 @@ from typing import Any
 
 import gradio as gr
 
-from playground.catalog import ASSETS, PAIRS
+from playground.catalog import ASSETS
 from playground.ui.api import add_endpoints
+from playground.ui.header import header_html
 from playground.ui.markup import markup
-from playground.ui.strings import say
-from playground.ui.tabs.compare import MODEL, compare_tab
+from playground.ui.strings import ENGLISH, Words
+from playground.ui.tabs.about import about_tab
+from playground.ui.tabs.compare import LIGHT, MODEL, CompareTab
+from playground.ui.tabs.token_lab import TokenLab
 from playground.ui.worker import PageSettings, Worker
 
-# Ctrl/⌘+Enter runs and Esc stops, wherever the focus is.
-_KEYS = """<script>
-document.addEventListener("keydown", (event) => {
-  const run = event.key === "Enter" && (event.ctrlKey || event.metaKey);
-  if (!run && event.key !== "Escape") return;
-  if (run) event.preventDefault();
-  document.querySelector(run ? "#run" : "#stop")?.click();
-}, true);
-</script>"""
+# Scripts of the page in the order in which they run.
+_SCRIPTS = ("base", "page", "tokens", "rounds", "beam_tree")
 
 
 def build() -> gr.Blocks:
-    """The page, its models loading in the background."""
+    """The page in English at "/" and in Chinese at "/zh"; its models load in the background.
+
+    Two layouts rather than one that is translated: labels, helps and choices are then right from
+    the first paint. The script sends a visitor to the one their browser or link asks for.
+    """
     worker = Worker(PageSettings.from_environment())
-    with gr.Blocks(title=say("app.title")) as demo:
-        with gr.Row(elem_id="top"):
-            markup(f"<h1>{say('app.title')}</h1><p>{say('app.line')}</p>", "head")
-            pair = markup(_pair_line(worker), "pair")
-        compare_tab(worker)
+    with gr.Blocks(title=ENGLISH("app.title")) as demo:
+        _page(demo, worker, ENGLISH)
         add_endpoints(worker, MODEL)
-
-        async def watch() -> AsyncIterator[str]:
-            while worker.status.state == "loading":
-                yield _pair_line(worker)
-                await asyncio.sleep(0.2)
-            yield _pair_line(worker)
-
-        def leave(request: gr.Request) -> None:
-            worker.stop(request.session_hash)
-
-        demo.load(
-            watch,
-            None,
-            pair,
-            show_progress="hidden",
-            concurrency_limit=None,
-            api_visibility="private",
-        )
-        demo.unload(leave)
+    with demo.route("中文", "/zh", show_in_navbar=False):
+        _page(demo, worker, Words("zh"))
     demo.queue(max_size=worker.settings.queue_size, default_concurrency_limit=1)
     return demo
+
+
+def _page(demo: gr.Blocks, worker: Worker, say: Words) -> None:
+    """The whole page in one language."""
+    markup(header_html(say), "top")
+    with gr.Tabs(elem_id="tabs") as tabs:
+        with gr.Tab(say("tab.compare"), id="compare"):
+            compare = CompareTab(worker, say)
+        with gr.Tab(say("tab.lab"), id="lab") as lab_tab:
+            lab = TokenLab(lab_tab, compare.results.shown, say)
+        with gr.Tab(say("tab.about"), id="about"):
+            about_tab(say)
+    compare.results.shown.change(lab.show, compare.results.shown, lab.outputs(), **LIGHT)
+
+    def open_link(query: str) -> dict[Any, Any]:
+        setup, update = compare.open_link(query)
+        return {**update, tabs: gr.Tabs(selected=setup.tab)}
+
+    async def watch(pair: str) -> AsyncIterator[str]:
+        while worker.status(pair).state == "loading":
+            yield _pair_line(worker, pair, say)
+            await asyncio.sleep(0.2)
+        yield _pair_line(worker, pair, say)
+
+    def leave(request: gr.Request) -> None:
+        worker.stop(request.session_hash)
+
+    form, watching = compare.form, {**LIGHT, "queue": True}
+    opened = demo.load(
+        open_link, compare.address, [*compare.outputs(), tabs], js="() => dp.page.search()", **LIGHT
+    )
+    opened.then(compare.sync, compare.inputs(), compare.address, **LIGHT).then(
+        None, compare.address, None, js="(query) => dp.page.opened(query)", api_visibility="private"
+    )
+    opened.then(watch, form.pair, form.pair_status, **watching)
+    form.pair.input(watch, form.pair, form.pair_status, **watching)
+    demo.unload(leave)
 
 
 def launch_options() -> dict[str, Any]:
@@ -66,22 +83,27 @@ def launch_options() -> dict[str, Any]:
             primary_hue="blue", neutral_hue="gray", font=["system-ui", "sans-serif"]
         ),
         "css_paths": ASSETS / "css" / "page.css",
-        "head": _KEYS,
+        "head": _head(),
         "footer_links": ["api", "settings"],
         "ssr_mode": False,
-        "max_file_size": "1mb",
+        "max_file_size": "8mb",
         "show_error": True,
     }
 
 
-def _pair_line(worker: Worker) -> str:
-    """The pair's name and where it stands."""
-    name, status = worker.settings.pair, worker.status
-    title = PAIRS[name].title if name in PAIRS else name
+def _head() -> str:
+    """The page's scripts, and the styles that Gradio must not put its own container before."""
+    scripts = "\n".join(_asset("js", f"{name}.js") for name in _SCRIPTS)
+    return f"<style>{_asset('css', 'frame.css')}</style><script>{scripts}</script>"
+
+
+def _asset(*parts: str) -> str:
+    return ASSETS.joinpath(*parts).read_text(encoding="utf-8")
+
+
+def _pair_line(worker: Worker, pair: str, say: Words) -> str:
+    """Where a pair stands."""
+    status = worker.status(pair)
     values = {"precision": status.precision, "device": status.device, "reason": status.reason}
-    state = escape(say(f"pair.{status.state}", **values))
-    return (
-        f'<p role="status"><b>{escape(name)}</b> '
-        f'<span class="dp-pair-{status.state}">{state}</span>'
-        f"<br><small>{escape(title)}</small></p>"
-    )
+    text = escape(say(f"pair.{status.state}", **values))
+    return f'<p role="status" class="dp-pair-{status.state}">{text}</p>'

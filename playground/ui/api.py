@@ -18,7 +18,7 @@ from gradio.events import api
 from playground.catalog import page_pairs
 from playground.compare import Comparison
 from playground.mentored import solve as solve_optimum
-from playground.params import fail
+from playground.params import fail, lookup
 from playground.session import on_one_core, prepare, run_plan
 from playground.types import DecodeResult, to_json
 from playground.ui.requests import (
@@ -29,7 +29,7 @@ from playground.ui.requests import (
     check_prompt,
     request_from_api,
 )
-from playground.ui.strings import say
+from playground.ui.strings import ENGLISH
 from playground.ui.worker import PageSettings, Unavailable, Worker
 
 _MAX_LAW = 300_000  # entries of a distribution that /solve takes
@@ -51,7 +51,7 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except Unavailable as error:
-        message = say("pair.unavailable", reason=error)
+        message = ENGLISH("pair.unavailable", reason=error)
         raise gr.Error(message, print_exception=False) from error
     except ValueError as error:
         raise gr.Error(str(error), print_exception=False) from error
@@ -67,6 +67,7 @@ def _compare(worker: Worker) -> Callable[..., Any]:
         params: dict[str, Any] | None = None,
         repeats: int = 1,
         raw: bool = False,
+        pair: str | None = None,
         request: gr.Request = None,  # type: ignore[assignment]  # Gradio fills it in
     ) -> dict[str, Any]:
         """Run several decoding methods on one prompt, one at a time, and compare them.
@@ -81,6 +82,7 @@ def _compare(worker: Worker) -> Callable[..., Any]:
             params: Further settings, for every run that has them, such as {"top_p": 0.9}.
             repeats: Time every run this often and report the median.
             raw: Leave the chat template out.
+            pair: A name of /pairs, loaded on demand; null takes the one that the page starts with.
 
         Returns:
             Prompt, baseline, results by label, seconds, and rows with all metrics.
@@ -88,12 +90,20 @@ def _compare(worker: Worker) -> Callable[..., Any]:
         common = {"max_new_tokens": max_new_tokens, "temperature": temperature, "seed": seed}
         settings = worker.settings
         with _refusals(), worker.request(request.session_hash) as stop:
+            name = _pair_named(pair, settings)
             wanted = request_from_api(
                 prompt, runs, common, params, repeats=repeats, raw=raw, settings=settings
             )
-            return worker.call(lambda pair: _compared(pair, wanted, settings, stop), stop)
+            return worker.call(name, lambda p: _compared(p, wanted, settings, stop), stop)
 
     return compare
+
+
+def _pair_named(pair: Any, settings: PageSettings) -> str:
+    """The pair that a caller means, one of those that the page offers."""
+    if pair is None or pair == settings.pair:
+        return settings.pair
+    return str(lookup({spec.name: spec.name for spec in page_pairs()}, pair, "pair"))
 
 
 def _compared(
@@ -113,6 +123,7 @@ def _decode(worker: Worker) -> Callable[..., Any]:
         method: str = "speculative",
         params: dict[str, Any] | None = None,
         raw: bool = False,
+        pair: str | None = None,
         request: gr.Request = None,  # type: ignore[assignment]  # Gradio fills it in
     ) -> dict[str, Any]:
         """Run one decoding method on a prompt.
@@ -122,25 +133,27 @@ def _decode(worker: Worker) -> Callable[..., Any]:
             method: sample, greedy, beam, diverse_beam, exact, speculative or mentored.
             params: The method's settings, such as {"max_new_tokens": 32, "seed": 0}.
             raw: Leave the chat template out.
+            pair: A name of /pairs, loaded on demand; null takes the one that the page starts with.
 
         Returns:
             The run: token ids, text, why it ended, a trace of every token, and metrics.
         """
         settings = worker.settings
         with _refusals(), worker.request(request.session_hash) as stop:
+            name = _pair_named(pair, settings)
             check_prompt(prompt, settings)
             check_bool("raw", raw)
             given = as_record("params", params)
             check_limit(given.get("max_new_tokens"), settings)
 
-            def work(pair: Any) -> dict[str, Any]:
-                plan = prepare(pair, prompt, method, given, raw=raw)
+            def work(loaded: Any) -> dict[str, Any]:
+                plan = prepare(loaded, prompt, method, given, raw=raw)
                 check_limit(plan.settings.params.max_new_tokens, settings)
                 *_, last = run_plan(plan, stop.is_set, settings.deadline_s)
                 assert isinstance(last.result, DecodeResult)
                 return last.result.to_dict()
 
-            return worker.call(work, stop)
+            return worker.call(name, work, stop)
 
     return decode
 
@@ -190,12 +203,14 @@ def _pairs(worker: Worker) -> Callable[..., Any]:
         """The model pairs that this page offers, and the state of the one it serves.
 
         Returns:
-            A record a pair: name, title, models, license, and status where it is the one served.
+            A record a pair: name, title, models, license, and status where it is in memory, on its
+            way there, or could not be loaded.
         """
-        served, status = worker.settings.pair, to_json(worker.status)
-        return [
-            to_json(spec) | {"status": status if spec.name == served else None}
-            for spec in page_pairs()
-        ]
+        found = []
+        for spec in page_pairs():
+            status = worker.status(spec.name)
+            known = None if status.state == "absent" else to_json(status)
+            found.append(to_json(spec) | {"status": known})
+        return found
 
     return pairs

@@ -10,9 +10,11 @@ from typing import Any
 from playground.charts import colour_of
 from playground.methods import METHODS, fields_of
 from playground.ui import numbers
-from playground.ui.board import RunView
-from playground.ui.strings import say
-from playground.ui.tokens import chips_html, legend_html
+from playground.ui.board import ENDED, RunView
+from playground.ui.runs import name_of
+from playground.ui.strings import Words
+from playground.ui.tokens import chips_html
+from playground.verifiers import VERIFIERS
 
 _NATS = {"kl", "reverse_kl", "js"}
 _SHORT = {"kl": "KL", "reverse_kl": "reverse KL", "js": "JS", "tv": "TV"}
@@ -40,33 +42,28 @@ _TABLE: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 )
 
 
-def card_html(view: RunView) -> str:
+def card_html(view: RunView, say: Words) -> str:
     """The card of one run in its present state."""
     colour = colour_of(view.method)
     return (
         f'<article class="dp-card dp-{view.state}" style="--dp-colour:{colour}" '
         f'data-run="{escape(view.label)}" data-state="{view.state}">'
-        f"{_head(view)}{_bar(view)}{_body(view)}{_metrics(view)}{_foot(view)}</article>"
+        f"{_head(view, say)}{_bar(view)}{_body(view, say)}"
+        f"{_metrics(view, say)}{_foot(view, say)}</article>"
     )
 
 
-def title_of(view: RunView) -> str:
-    """ "Beam W 4": the label and the settings whose names end in a symbol."""
-    return " · ".join([name_of(view.label), *_symbols(view)])
+def title_of(label: str, run: dict[str, Any], say: Words) -> str:
+    """ "Beam · W 4": the run's name and the settings whose labels end in a symbol."""
+    return " · ".join([name_of(label, say), *_symbols(run)])
 
 
-def name_of(label: str) -> str:
-    """A method's name, or a label, as a title."""
-    text = label.replace("_", " ")
-    return text[:1].upper() + text[1:]
-
-
-def table_html(rows: Sequence[dict[str, Any]]) -> str:
+def table_html(rows: Sequence[dict[str, Any]], say: Words) -> str:
     """The numbers of all ended runs, a row each."""
     heads = "".join(
-        f"<th{_tip(key)}>{say(f'table.{key}', divergence='KL')}</th>" for key, *_ in _TABLE
+        f"<th{_tip(key, say)}>{say(f'table.{key}', divergence='KL')}</th>" for key, *_ in _TABLE
     )
-    body = "".join(_table_row(row) for row in rows)
+    body = "".join(_table_row(row, say) for row in rows)
     head = f"<tr><th>{say('table.run')}</th>{heads}</tr>"
     return (
         f'<div class="dp-scroll" tabindex="0" role="region" aria-label="{say("table.caption")}">'
@@ -74,68 +71,75 @@ def table_html(rows: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def _head(view: RunView) -> str:
-    line = METHODS[view.method].line
-    return (
-        f'<header><h3>{escape(title_of(view))}</h3>{_badge(view)}</header><p class="dp-line-of">'
-        f"{escape(line)}</p>"
-    )
+def _head(view: RunView, say: Words) -> str:
+    title = title_of(view.label, {"method": view.method, **view.params}, say)
+    head = f"<header><h3>{escape(title)}</h3>{_badge(view, say)}</header>"
+    return f'{head}<p class="dp-line-of">{escape(_line(view, say))}</p>'
 
 
-def _symbols(view: RunView) -> list[str]:
-    fields = fields_of(view.method, view.params)
-    named = ((f.name, str(f.metadata.get("label") or "").split()[-1:]) for f in fields)
-    return [f"{s[0]}\u00a0{view.params[name]:g}" for name, s in named if s and len(s[0]) == 1]
+def _line(view: RunView, say: Words) -> str:
+    """What the method does; where a lossy rule judges, what that does."""
+    rule = view.params.get("verifier")
+    if rule in VERIFIERS and view.badge == "lossy":
+        return say.known(f"rule.{rule}", VERIFIERS[rule].line)
+    return say.known(f"method.{view.method}", METHODS[view.method].line)
 
 
-def _badge(view: RunView) -> str:
+def _symbols(run: dict[str, Any]) -> list[str]:
+    fields = fields_of(run["method"], run)
+    named = ((f, str(f.metadata.get("label") or "").split()[-1:]) for f in fields)
+    return [f"{s[0]}\u00a0{run.get(f.name, f.default)}" for f, s in named if s and len(s[0]) == 1]
+
+
+def _badge(view: RunView, say: Words) -> str:
     budget = view.params.get("divergence_budget")
     key, values = view.badge, {}
     if view.badge == "lossy" and budget is not None:
         kind = str(view.params.get("divergence"))
-        key, values = "bounded", {"budget": f"{budget:g}", "unit": _unit(kind)}
+        key, values = "bounded", {"budget": f"{budget:g}", "unit": _unit(kind, say)}
     text, tip = say(f"badge.{key}", **values), say(f"badge.{key}.tip")
     classes = f"dp-badge dp-badge-{view.badge}"
     return f'<span class="{classes}" title="{escape(tip)}">{escape(text)}</span>'
 
 
-def _unit(divergence: str) -> str:
+def _unit(divergence: str, say: Words) -> str:
     return say("unit.nats") if divergence in _NATS else _SHORT.get(divergence, divergence)
 
 
 def _bar(view: RunView) -> str:
     """A thin bar: how much of the token limit is written."""
-    share = {"done": 1.0, "idle": 0.0, "waiting": 0.0}.get(view.state)
+    share = {"done": 1.0, "recorded": 1.0, "idle": 0.0, "waiting": 0.0}.get(view.state)
     share = min(1.0, view.num_tokens / view.limit) if share is None else share
     return f'<div class="dp-bar"><i style="width:{100 * share:.0f}%"></i></div>'
 
 
-def _body(view: RunView) -> str:
+def _body(view: RunView, say: Words) -> str:
     note = say(f"card.{view.state}")
     if view.state == "failed":
         text = escape(say("card.error", reason=view.error))
         return f'<div class="dp-text dp-error" role="alert">{text}</div>'
-    ended = view.result is not None and view.state in ("done", "stopped")
-    if ended and view.result is not None and view.result.tokens:
-        tokens = view.result.tokens
-        return f'<div class="dp-text">{chips_html(tokens)}</div>{legend_html(tokens)}'
+    result = view.result
+    if result is not None and view.state in ENDED and result.tokens:
+        if (say, view.mark) not in view.drawn:
+            view.drawn[say, view.mark] = chips_html(result, say, view.mark)
+        return view.drawn[say, view.mark]
     if view.text:
         return f'<div class="dp-text" aria-busy="true">{escape(view.text)}</div>'
     return f'<div class="dp-text dp-none">{escape(note or say("card.empty"))}</div>'
 
 
-def _metrics(view: RunView) -> str:
+def _metrics(view: RunView, say: Words) -> str:
     row = view.row or _running_row(view)
-    cells = [_cell(key, row, show(row.get(name)), view) for key, name, show in _METRICS]
-    cells.append(_cell("spent", row, _spent(row), view))
+    cells = [_cell(key, row, show(row.get(name)), view, say) for key, name, show in _METRICS]
+    cells.append(_cell("spent", row, _spent(row, say), view, say))
     return f'<dl class="dp-metrics">{"".join(cells)}</dl>'
 
 
-def _cell(key: str, row: dict[str, Any], value: str, view: RunView) -> str:
-    baseline = name_of(view.baseline) if view.baseline else say("runs.label")
+def _cell(key: str, row: dict[str, Any], value: str, view: RunView, say: Words) -> str:
+    baseline = name_of(view.baseline, say) if view.baseline else say("runs.label")
     tip = say(f"metric.{key}.tip", baseline=baseline)
     return (
-        f'<div tabindex="0" data-tip="{escape(tip)}"><dt>{_words(key, row)}</dt>'
+        f'<div tabindex="0" data-tip="{escape(tip)}"><dt>{_words(key, row, say)}</dt>'
         f"<dd>{escape(value)}</dd></div>"
     )
 
@@ -150,30 +154,31 @@ def _running_row(view: RunView) -> dict[str, Any]:
     return row
 
 
-def _spent(row: dict[str, Any]) -> str:
+def _spent(row: dict[str, Any], say: Words) -> str:
     """ "0.11 of 0.2": divergence spent and its budget; the budget's own kind where it has one."""
     params = row.get("params") or {}
     spent, budget = row.get("mean_budget_divergence"), params.get("divergence_budget")
     if spent is None or budget is None:
         return numbers.plain(row.get("mean_divergence"))
-    return f"{numbers.plain(spent)} of {budget:g}"
+    return say("card.spent", spent=numbers.plain(spent), budget=f"{budget:g}")
 
 
-def _words(key: str, row: dict[str, Any]) -> str:
+def _words(key: str, row: dict[str, Any], say: Words) -> str:
     kind = str((row.get("params") or {}).get("divergence") or "kl")
     return escape(say(f"metric.{key}", divergence=_SHORT.get(kind, kind)))
 
 
-def _tip(key: str) -> str:
+def _tip(key: str, say: Words) -> str:
     return f' title="{escape(say(f"metric.{key}.tip", baseline=say("table.baseline")))}"'
 
 
-def _foot(view: RunView) -> str:
+def _foot(view: RunView, say: Words) -> str:
     """State, end and notes on the left; all settings behind a fold."""
     parts = [say(f"card.{view.state}")] if view.state not in ("idle", "failed") else []
-    if view.result is not None and view.state in ("done", "stopped"):
+    if view.result is not None and view.state in ENDED:
         parts = [say(f"finish.{view.result.finish_reason}"), *view.result.notes]
-        parts.insert(0, f"{view.result.metrics.num_new_tokens} tokens")
+        parts += [say("card.recorded")] if view.state == "recorded" else []
+        parts.insert(0, say("card.tokens", count=view.result.metrics.num_new_tokens))
     state = " · ".join(part for part in parts if part)
     settings = ", ".join(f"{k} {v}" for k, v in view.params.items() if v not in (None, ""))
     return (
@@ -182,7 +187,7 @@ def _foot(view: RunView) -> str:
     )
 
 
-def _table_row(row: dict[str, Any]) -> str:
+def _table_row(row: dict[str, Any], say: Words) -> str:
     dot = f'<i class="dp-dot" style="background:{colour_of(str(row["method"]))}"></i>'
     cells = "".join(f"<td>{escape(show(row.get(name)))}</td>" for _, name, show in _TABLE)
-    return f"<tr><th>{dot}{escape(name_of(str(row['label'])))}</th>{cells}</tr>"
+    return f"<tr><th>{dot}{escape(name_of(str(row['label']), say))}</th>{cells}</tr>"

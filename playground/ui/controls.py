@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 
-from playground.methods import fields_of
-from playground.ui.strings import say
-
-Field = dataclasses.Field[Any]
-
-# Fields without a control: their value is a token id, or they change nothing that the page shows.
-_HIDDEN = {"eos_token_id", "num_return_sequences", "verifier"}
+from playground.arguments import parameters
+from playground.ui.strings import Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,41 +29,47 @@ class Control:
             return [line for line in str(given or "").splitlines() if line] or None
         return given
 
-
-def fields_for(methods: Sequence[str]) -> dict[str, Field]:
-    """Every parameter of these methods by name, the first owner's field where several have it."""
-    found: dict[str, Field] = {}
-    for method in methods:
-        for field in fields_of(method, {}):
-            if field.name not in _HIDDEN:
-                found.setdefault(field.name, field)
-    return found
+    def shown(self, value: Any) -> Any:
+        """The component's value from the parameter's."""
+        if self.choices:
+            return choice_label(value)
+        if self.name == "stop":
+            return "\n".join([value] if isinstance(value, str) else value or [])
+        return value
 
 
-def control(field: Field, value: Any = None) -> Control:
-    """The control of one parameter; `value` replaces the field's default as its start.
+def control(name: str, say: Words, value: Any = None, *, shown: bool = True) -> Control:
+    """The control of one parameter; `value` replaces the field's default as its start. One that is
+    not shown is hidden only, so that its value can be read and set all the same.
 
     Numbers carry no bounds of their own: a value out of range is refused on the server, in the
     library's words, instead of being changed or refused silently.
     """
+    field = parameters()[name].source
     meta = field.metadata
     start: Any = field.default if value is None else value
     common: dict[str, Any] = {
-        "label": meta.get("label") or field.name,
-        "info": meta.get("help"),
-        "elem_id": f"param-{field.name}",
+        "label": say.known(f"param.{name}", meta.get("label") or name),
+        "info": say.known(f"param.{name}.help", meta.get("help") or ""),
+        "elem_id": f"param-{name}",
         "min_width": 120,
+        "visible": True if shown else "hidden",
     }
-    if field.name == "stop":
+    if name == "stop":
         common |= {"label": say("stop.lines"), "info": say("stop.lines.help")}
-        return Control(field.name, gr.Textbox(value="", lines=2, max_lines=4, **common))
+        return Control(name, gr.Textbox(value="", lines=2, max_lines=4, **common))
     if meta["kind"] == "bool":
-        return Control(field.name, gr.Checkbox(value=bool(start), **common))
+        return Control(name, gr.Checkbox(value=bool(start), **common))
     if meta.get("choices"):
-        labels = [choice_label(choice) for choice in meta["choices"]]
+        labels = [(choice_name(name, c, say), choice_label(c)) for c in meta["choices"]]
         box = gr.Dropdown(labels, value=choice_label(start), **common)
-        return Control(field.name, box, tuple(meta["choices"]))
-    return Control(field.name, gr.Number(value=start, step=meta.get("step") or 1, **common))
+        return Control(name, box, tuple(meta["choices"]))
+    return Control(name, gr.Number(value=start, step=meta.get("step") or 1, **common))
+
+
+def choice_name(name: str, choice: Any, say: Words) -> str:
+    """A choice as a reader meets it; rules and proposers have names of their own."""
+    return say.known(f"{name}.{choice_label(choice)}", choice_label(choice).replace("_", " "))
 
 
 def choice_label(choice: Any) -> str:

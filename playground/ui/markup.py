@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import gradio as gr
+
+# Panels carry their data in blocks of JSON, which no browser should run.
+warnings.filterwarnings("ignore", message="A `<script>` tag was found in the content")
 
 
 def markup(value: str = "", elem_id: str | None = None) -> gr.HTML:

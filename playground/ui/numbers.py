@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from playground.charts import three
-from playground.ui.strings import say
 
 NONE = "–"
 
@@ -23,6 +22,11 @@ def percent(value: float | None) -> str:
     return NONE if value is None else f"{three(100 * value)} %"
 
 
+def rough(value: float | None) -> str:
+    """A probability in percent, where it is too small to matter how small."""
+    return "< 0.01 %" if value is not None and 0 < value < 1e-4 else percent(value)
+
+
 def count(value: int | None) -> str:
     """A whole number, all its digits."""
     return NONE if value is None else f"{value:,}"
@@ -33,10 +37,10 @@ def seconds(value: float | None) -> str:
     if value is None:
         return NONE
     if value < 0.1:
-        return f"{three(1000 * value)} {say('unit.milliseconds')}"
-    return f"{three(value)} {say('unit.seconds')}"
+        return f"{three(1000 * value)} ms"
+    return f"{three(value)} s"
 
 
 def speed(value: float | None) -> str:
     """Tokens per second."""
-    return NONE if value is None else f"{three(value)} {say('unit.speed')}"
+    return NONE if value is None else f"{three(value)} tok/s"

@@ -17,7 +17,8 @@ from playground.methods import METHODS, fields_of
 from playground.params import fail
 from playground.session import Plan
 from playground.types import Event
-from playground.ui.strings import say
+from playground.ui.runs import Run
+from playground.ui.setup import Setup
 from playground.ui.worker import PageSettings
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class CompareRequest:
 def check_limit(wanted: Any, settings: PageSettings) -> None:
     """Refuse more tokens than this page allows; other faults are the library's to name."""
     if isinstance(wanted, (int, float)) and wanted > settings.max_new_tokens:
-        limit = say("error.page_limit", limit=settings.max_new_tokens)
+        limit = f"a whole number from 1 to {settings.max_new_tokens} on this page"
         raise fail("max_new_tokens", wanted, limit)
 
 
@@ -85,7 +86,7 @@ def check_prompt(prompt: Any, settings: PageSettings) -> None:
         raise fail("prompt", prompt, "text or a list of token ids")
     if len(prompt) > settings.max_prompt_chars:
         found = f"{len(prompt)} characters" if isinstance(prompt, str) else f"{len(prompt)} ids"
-        raise fail("prompt", found, say("error.prompt", limit=settings.max_prompt_chars))
+        raise fail("prompt", found, f"at most {settings.max_prompt_chars} characters")
 
 
 def check_bool(name: str, value: Any) -> None:
@@ -111,37 +112,26 @@ def as_record(name: str, value: Any) -> dict[str, Any]:
 def _check_runs(runs: Any, settings: PageSettings) -> None:
     if not isinstance(runs, dict) or not 1 <= len(runs) <= settings.max_runs:
         found = f"{len(runs)} runs" if isinstance(runs, dict) else runs
-        raise fail("runs", found, say("error.runs", limit=settings.max_runs))
+        raise fail("runs", found, f"from 1 to {settings.max_runs} runs")
     for label, run in runs.items():
         if not isinstance(run, dict) or run.get("method") not in METHODS:
             names = ", ".join(METHODS)
             raise fail("runs", {label: run}, f'{{"method": one of {names}, ...}} for every label')
 
 
-def shared(values: dict[str, Any], runs: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Those of the page's settings that at least one of the runs has."""
+def _common(values: dict[str, Any], runs: dict[str, Run]) -> dict[str, Any]:
+    """Those settings that at least one of the runs has, or that fidelity is measured against."""
     names = {f.name for run in runs.values() for f in fields_of(run["method"], {**values, **run})}
-    return {name: value for name, value in values.items() if name in names}
+    return {name: value for name, value in values.items() if name in names or name in LAW}
 
 
-def _common(values: dict[str, Any], runs: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """What the runs share, with the law that the fidelity of methods without one refers to."""
-    return {name: values[name] for name in LAW if name in values} | shared(values, runs)
-
-
-def runs_of(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The page's runs: a method each, under its own name, in the page's order."""
-    return {name: {"method": name} for name in METHODS if name in names}
-
-
-def request_from_page(
-    prompt: str, names: Sequence[str], values: dict[str, Any], repeats: Any, raw: Any
-) -> CompareRequest:
-    """The comparison that the controls ask for."""
-    runs = runs_of(names)
-    if not runs:
+def request_from_page(setup: Setup) -> CompareRequest:
+    """The comparison that the page asks for."""
+    if not setup.runs:
         raise ValueError("runs: none is selected; select at least one.")
-    return CompareRequest(prompt, runs, _common(values, runs), repeats, raw)
+    return CompareRequest(
+        setup.prompt, setup.runs, _common(setup.common, setup.runs), setup.repeats, setup.raw
+    )
 
 
 def request_from_api(

@@ -4,55 +4,41 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from playground.charts import speed_fidelity
 from playground.compare import Comparison
 from playground.types import Event
-from playground.ui import cards, numbers
+from playground.ui import numbers
 from playground.ui.board import Board
-from playground.ui.requests import CompareRequest
-from playground.ui.strings import say
-from playground.ui.verdict import verdict
+from playground.ui.requests import CompareRequest, request_from_page
+from playground.ui.results import Choice, Results, Shown, Update, line
+from playground.ui.runs import Run, name_of
+from playground.ui.setup import Setup, to_record
+from playground.ui.strings import Words
 from playground.ui.worker import Unavailable, Worker
 
 if TYPE_CHECKING:
     from playground.models import ModelPair
 
-Update = dict[Any, Any]  # component -> its new value
-
-
-@dataclass(frozen=True, slots=True)
-class Outputs:
-    """The components that a comparison writes to; a slot for each card."""
-
-    status: gr.HTML
-    cards: list[gr.HTML]
-    verdict: gr.HTML
-    chart: gr.Plot
-    table: gr.HTML
-
-    def all(self) -> list[Any]:
-        """Every one of them, as an event's outputs."""
-        return [self.status, *self.cards, self.verdict, self.chart, self.table]
-
 
 def updates(
-    worker: Worker, outputs: Outputs, ask: Callable[[], CompareRequest], visitor: gr.Request
+    worker: Worker, results: Results, setup: Setup, choice: Choice, visitor: gr.Request
 ) -> Iterator[Update]:
     """Run a comparison and keep the page up to date. Bad input raises gr.Error before any model
     runs; whatever fails later is shown on the card of the run that failed."""
+    say = results.say
     with worker.request(visitor.session_hash) as stop:
-        painter = _Painter(outputs)
+        painter = Painter(results, setup, choice)
         try:
-            wanted = ask()
-            if worker.status.state == "loading":
-                yield {outputs.status: line(say("status.waiting"))}
-            for batch in worker.stream(lambda pair: _events(worker, pair, wanted, stop), stop):
+            wanted = request_from_page(setup)
+            if worker.status(setup.pair).state != "ready":
+                yield {results.status: line(say("status.waiting"))}
+            start = partial(_events, worker, wanted, painter.board_of, stop)
+            for batch in worker.stream(setup.pair, start, stop):
                 for label, item in batch:
                     painter.take(label, item)
                 if stop.is_set() and painter.board is None:
@@ -60,27 +46,26 @@ def updates(
                 yield painter.paint()
         except Exception as error:
             if painter.board is None:
-                raise _refusal(error) from error
+                raise refusal(error, say) from error
             painter.board.fail(say("error.internal", reason=f"{type(error).__name__}: {error}"))
         yield painter.finish()
 
 
-def line(text: str) -> str:
-    """A line of text that screen readers announce."""
-    return f'<p role="status" aria-live="polite">{escape(text)}</p>'
-
-
 def _events(
-    worker: Worker, pair: ModelPair, wanted: CompareRequest, stop: threading.Event
+    worker: Worker,
+    wanted: CompareRequest,
+    board_of: Callable[[dict[str, Run]], Board],
+    stop: threading.Event,
+    pair: ModelPair,
 ) -> Iterator[tuple[str, Board | Event | Comparison]]:
     """On the model's thread: check, say what is coming, then the comparison's events."""
     plans = wanted.plans(pair, worker.settings)
     runs = {k: {"method": p.method, **p.settings.flat()} for k, p in plans.items()}
-    yield "", Board(runs, "waiting")
+    yield "", board_of(runs)
     yield from wanted.events(pair, plans, worker.settings, stop)
 
 
-def _refusal(error: Exception) -> gr.Error:
+def refusal(error: Exception, say: Words, title: str = "error.title") -> gr.Error:
     """What a visitor is told when nothing ran; the toast reads markup, so it is escaped."""
     if isinstance(error, ValueError):
         text = str(error)
@@ -88,16 +73,20 @@ def _refusal(error: Exception) -> gr.Error:
         text = say("pair.unavailable", reason=error)
     else:
         text = say("error.internal", reason=f"{type(error).__name__}: {error}")
-    return gr.Error(escape(text), title=say("error.title"), print_exception=False)
+    return gr.Error(escape(text), title=say(title), print_exception=False)
 
 
-class _Painter:
+class Painter:
     """Turns a board into updates of only those components that look different now."""
 
-    def __init__(self, outputs: Outputs) -> None:
+    def __init__(self, results: Results, setup: Setup, choice: Choice) -> None:
         self.board: Board | None = None
-        self._outputs = outputs
-        self._shown: dict[Any, str] = {}
+        self._results, self._setup, self._choice = results, setup, choice
+        self._painted: dict[Any, str] = {}
+
+    def board_of(self, runs: dict[str, Run]) -> Board:
+        """The board of the checked runs."""
+        return Board(runs, "waiting", self._setup.baseline, self._setup.prompt)
 
     def take(self, label: str, item: Board | Event | Comparison) -> None:
         """One item of the run's stream: the board itself first, then what happens on it."""
@@ -113,50 +102,40 @@ class _Painter:
     def paint(self) -> Update:
         """Status line and cards. Never empty: Gradio takes an empty dict for a missing output,
         and needs a chance now and then to see that the visitor has left."""
-        out = self._outputs
+        out = self._results
         if self.board is None:
             return {out.status: gr.skip()}
-        fresh: Update = {} if self._shown else self._cleared()
-        views = list(self.board.views.values())
-        texts = {out.status: line(_status(self.board))}
-        for i, slot in enumerate(out.cards):
-            texts[slot] = cards.card_html(views[i]) if i < len(views) else ""
-        fresh |= {part: text for part, text in texts.items() if self._shown.get(part) != text}
-        self._shown |= texts
+        fresh: Update = {} if self._painted else out.cleared()
+        texts = {out.status: line(_status(self.board, out.say)), **out.slots(self.board)}
+        fresh |= {part: text for part, text in texts.items() if self._painted.get(part) != text}
+        self._painted |= texts
         return fresh or {out.status: gr.skip()}
 
     def finish(self) -> Update:
-        """The last update: final cards, and chart, table and verdict of what has ended."""
-        out, board = self._outputs, self.board
+        """The last update: final cards, and the results of what has ended."""
+        out, board, say = self._results, self.board, self._results.say
         if board is None:
             return {out.status: line(say("status.stopped"))}
         stopped = any(view.state in ("waiting", "stopped") for view in board.views.values())
         board.stop()
-        rows = board.rows()
         update = self.paint()
-        update[out.status] = line(say("status.stopped") if stopped else _summary(rows))
-        if rows:
-            baseline = next(view.baseline for view in board.views.values() if view.row)
-            update[out.verdict] = "" if stopped else line(verdict(rows, baseline))
-            update[out.chart] = gr.update(value=speed_fidelity(rows), visible=True)
-            update[out.table] = cards.table_html(rows)
-        return update
-
-    def _cleared(self) -> Update:
-        """Old results are gone once a new comparison begins."""
-        out = self._outputs
-        return {out.verdict: "", out.table: "", out.chart: gr.update(value=None, visible=False)}
+        if board.comparison is not None:
+            shown = Shown(board.comparison, to_record(self._setup))
+            update |= out.show(shown, self._choice) | out.slots(board)
+            update |= {out.verdict: ""} if stopped else {}
+        text = say("status.stopped") if stopped else _summary(board.rows(), say)
+        return update | {out.status: line(text)}
 
 
-def _summary(rows: list[dict[str, Any]]) -> str:
+def _summary(rows: list[dict[str, Any]], say: Words) -> str:
     tokens = sum(row["num_new_tokens"] for row in rows)
     spent = numbers.seconds(sum(row["total_s"] for row in rows))
     return say("status.done", tokens=tokens, seconds=spent)
 
 
-def _status(board: Board) -> str:
+def _status(board: Board, say: Words) -> str:
     if board.current is None:
         return say("card.waiting")
     view, count = board.views[board.current], len(board.views)
-    name = cards.name_of(view.label)
+    name = name_of(view.label, say)
     return say("status.run", label=name, number=board.number(), count=count)

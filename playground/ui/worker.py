@@ -1,12 +1,14 @@
-"""The page's process-wide state: its settings, the pair that it serves, the thread that runs it.
+"""The page's process-wide state: its settings, the pair in memory, the thread that runs it.
 
-One daemon thread loads the pair, warms it up and runs every request after another, so that no
-timing contends with another and decoding never waits for a browser. Requests hand their items back
-through a queue; what belongs to a visitor lives in the request itself and ends with it.
+One daemon thread loads pairs, warms them up and runs every request after another, so that no
+timing contends with another and decoding never waits for a browser. One pair is in memory at a
+time: a request for another one frees it first. Requests hand their items back through a queue;
+what belongs to a visitor lives in the request itself and ends with it.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
@@ -68,9 +70,9 @@ def _positive(name: str, default: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where the pair stands; `reason` says why it failed."""
+    """Where a pair stands: "absent" until somebody needs it; `reason` says why it failed."""
 
-    state: Literal["loading", "ready", "failed"]
+    state: Literal["absent", "loading", "ready", "failed"]
     precision: str = ""
     device: str = ""
     reason: str = ""
@@ -82,35 +84,43 @@ class Unavailable(RuntimeError):
 
 @dataclass(slots=True)
 class _Job:
+    pair: str
     start: Callable[[ModelPair], Iterator[Any]]
     stop: threading.Event
     items: SimpleQueue[Any]
 
 
 class Worker:
-    """Loads the pair in the background and runs requests on it, one at a time."""
+    """Loads pairs in the background and runs requests on them, one at a time."""
 
     def __init__(self, settings: PageSettings) -> None:
         self.settings = settings
         self._pair: ModelPair | None = None
-        self._status = Status("loading")
+        self._loaded = ""
+        self._status: dict[str, Status] = {settings.pair: Status("loading")}
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
         self._stops: dict[str, list[threading.Event]] = {}
         self._idle = threading.Condition()
         threading.Thread(target=self._serve, name="model", daemon=True).start()
 
-    @property
-    def status(self) -> Status:
-        return self._status
+    def status(self, pair: str) -> Status:
+        """Where the pair of this name stands."""
+        return self._status.get(pair, Status("absent"))
+
+    def want(self, pair: str) -> None:
+        """Load a pair, after whatever runs or waits now. One that failed is tried again."""
+        if self.status(pair).state in ("absent", "failed"):
+            self._status[pair] = Status("loading")
+            self._jobs.put(_Job(pair, lambda loaded: iter(()), threading.Event(), SimpleQueue()))
 
     def stream(
-        self, start: Callable[[ModelPair], Iterator[T]], stop: threading.Event
+        self, pair: str, start: Callable[[ModelPair], Iterator[T]], stop: threading.Event
     ) -> Iterator[list[T]]:
         """The items of `start(pair)`, made on the model's thread, in batches of a tenth of a
         second. A batch is empty when nothing happened for half a second. Leaving early sets `stop`.
         """
         items: SimpleQueue[Any] = SimpleQueue()
-        self._jobs.put(_Job(start, stop, items))
+        self._jobs.put(_Job(pair, start, stop, items))
         try:
             ended = False
             while not ended:
@@ -122,9 +132,9 @@ class Worker:
         finally:
             stop.set()
 
-    def call(self, work: Callable[[ModelPair], T], stop: threading.Event) -> T:
+    def call(self, pair: str, work: Callable[[ModelPair], T], stop: threading.Event) -> T:
         """The result of `work(pair)` on the model's thread."""
-        for batch in self.stream(lambda pair: iter([work(pair)]), stop):
+        for batch in self.stream(pair, lambda loaded: iter([work(loaded)]), stop):
             if batch:
                 return batch[0]
         raise Unavailable("stopped before it began")
@@ -157,30 +167,39 @@ class Worker:
         return bool(flags)
 
     def _serve(self) -> None:
-        self._load()
+        self._load(self.settings.pair)
         while True:
-            _run(self._jobs.get(), self._pair, self._status)
+            job = self._jobs.get()
+            if job.pair != self._loaded and not job.stop.is_set():
+                self._load(job.pair)
+            _run(job, self._pair, self._status.get(job.pair))
 
-    def _load(self) -> None:
+    def _load(self, name: str) -> None:
+        """Make `name` the pair in memory; what was there is freed before."""
         settings = self.settings
+        self._status.pop(self._loaded, None)
+        self._pair, self._loaded = None, ""
+        gc.collect()
+        self._status[name] = Status("loading")
         try:
-            pair = load_pair(settings.pair, settings.device, settings.precision)
+            pair = load_pair(name, settings.device, settings.precision)
             warm_up(pair, prepare_all(pair, "Hello", None, 1))
         except Exception as error:  # whatever it is, the page opens and says so
             reason = " ".join(str(error).split()) or type(error).__name__
-            self._status = Status("failed", reason=reason)
+            self._status[name] = Status("failed", reason=reason)
             return
         kind = pair.device.type
         device = kind.upper() if kind in ("cpu", "cuda", "mps") else kind
-        self._pair, self._status = pair, Status("ready", pair.precision, device)
+        self._pair, self._loaded = pair, name
+        self._status[name] = Status("ready", pair.precision, device)
 
 
-def _run(job: _Job, pair: ModelPair | None, status: Status) -> None:
+def _run(job: _Job, pair: ModelPair | None, status: Status | None) -> None:
     items: Iterator[Any] = iter(())
     try:
-        if pair is None:
-            raise Unavailable(status.reason)
         if not job.stop.is_set():
+            if pair is None:
+                raise Unavailable(status.reason if status else "stopped")
             items = job.start(pair)
         for item in items:
             job.items.put(item)

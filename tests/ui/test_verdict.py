@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from playground.ui.strings import ENGLISH
 from playground.ui.verdict import verdict
 from tests.ui.traces import row
 
@@ -17,7 +18,7 @@ DRAFTED = {
 def test_says_why_speculation_lost() -> None:
     """Case 88."""
     rows = [row("sample"), row("speculative", "speculative", speedup=0.8, **DRAFTED)]
-    said = verdict(rows, "sample")
+    said = verdict(rows, "sample", ENGLISH)
     assert said.startswith("Speculation lost here: 0.800×")
     # ten rounds in one second are 100 ms each, two plain tokens' time
     for part in ("25.0 % accepted", "0.200 of a target pass", "2.00 tokens", "2.00 plain"):
@@ -31,16 +32,18 @@ def test_says_that_it_paid_and_what_a_budget_bought() -> None:
         row("speculative", "speculative", speedup=1.3, **DRAFTED),
         row("mentored", "mentored", speedup=1.6, **lossy),
     ]
-    said = verdict(rows, "sample")
+    said = verdict(rows, "sample", ENGLISH)
     assert said.startswith("Speculation paid here: 1.30×")
-    assert "mentored reached 1.60×" in said and "0.110 nats a token" in said
+    assert "Mentored reached 1.60×" in said and "0.110 nats a token" in said
 
 
 def test_within_noise_is_no_difference() -> None:
     rows = [row("sample"), row("speculative", "speculative", speedup=1.01, **DRAFTED)]
-    assert verdict(rows, "sample").startswith("Speculation made no difference")
+    assert verdict(rows, "sample", ENGLISH).startswith("Speculation made no difference")
 
 
 def test_says_when_there_is_nothing_to_judge() -> None:
-    assert "One run alone" in verdict([row("sample")], "sample")
-    assert "No speculative run" in verdict([row("sample"), row("greedy", "greedy")], "sample")
+    assert "One run alone" in verdict([row("sample")], "sample", ENGLISH)
+    assert "No speculative run" in verdict(
+        [row("sample"), row("greedy", "greedy")], "sample", ENGLISH
+    )

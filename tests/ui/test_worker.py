@@ -32,15 +32,15 @@ def ticks(count: int, pause_s: float = 0.0) -> Iterator[int]:
 def test_updates_are_bundled_to_ten_a_second(worker: Worker) -> None:
     """Case 70."""
     start = time.monotonic()
-    batches = list(worker.stream(lambda pair: ticks(100, 0.005), threading.Event()))
+    batches = list(worker.stream("chat", lambda pair: ticks(100, 0.005), threading.Event()))
     assert [item for batch in batches for item in batch] == list(range(100))
     assert len(batches) <= (time.monotonic() - start) / 0.1 + 2
 
 
 def test_the_end_does_not_wait_for_the_beat(worker: Worker) -> None:
-    list(worker.stream(lambda pair: ticks(1), threading.Event()))  # the pair has loaded
+    list(worker.stream("chat", lambda pair: ticks(1), threading.Event()))  # the pair has loaded
     start = time.monotonic()
-    list(worker.stream(lambda pair: ticks(3), threading.Event()))
+    list(worker.stream("chat", lambda pair: ticks(3), threading.Event()))
     assert time.monotonic() - start < 0.09
 
 
@@ -51,10 +51,10 @@ def test_an_error_comes_after_what_preceded_it_and_the_next_request_works(worker
 
     seen: list[int] = []
     with pytest.raises(ValueError, match="no"):
-        for batch in worker.stream(failing, threading.Event()):
+        for batch in worker.stream("chat", failing, threading.Event()):
             seen += batch
     assert seen == [1]
-    assert worker.call(lambda pair: 7, threading.Event()) == 7
+    assert worker.call("chat", lambda pair: 7, threading.Event()) == 7
 
 
 def test_requests_run_one_at_a_time(worker: Worker) -> None:
@@ -69,7 +69,7 @@ def test_requests_run_one_at_a_time(worker: Worker) -> None:
         running.pop()
 
     streams = [
-        threading.Thread(target=lambda: list(worker.stream(alone, threading.Event())))
+        threading.Thread(target=lambda: list(worker.stream("chat", alone, threading.Event())))
         for _ in range(4)
     ]
     for thread in streams:
@@ -82,7 +82,7 @@ def test_requests_run_one_at_a_time(worker: Worker) -> None:
 def test_leaving_early_sets_the_flag_and_forgets_the_session(worker: Worker) -> None:
     """Cases 62 and 65."""
     with worker.request("visitor") as stop:
-        stream = worker.stream(lambda pair: ticks(10_000, 0.001), stop)
+        stream = worker.stream("chat", lambda pair: ticks(10_000, 0.001), stop)
         next(stream)
         stream.close()  # type: ignore[attr-defined]
         assert stop.is_set()
@@ -105,8 +105,8 @@ def test_a_pair_that_does_not_load_is_reported_and_refused(
     monkeypatch.setattr(module, "load_pair", missing)
     worker = Worker(PageSettings())
     with pytest.raises(Unavailable, match="no weights in there"):
-        worker.call(lambda pair: 1, threading.Event())
-    assert worker.status.state == "failed"
+        worker.call("chat", lambda pair: 1, threading.Event())
+    assert worker.status("chat").state == "failed"
 
 
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

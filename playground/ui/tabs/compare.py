@@ -1,177 +1,249 @@
-"""The Compare tab: one prompt through several methods, side by side."""
+"""The Compare tab: one prompt through several runs, side by side, and what came of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from html import escape
+from typing import Any
 
 import gradio as gr
 
-from playground.compare import DEFAULT_COMMON, DEFAULT_RUNS
-from playground.ui import cards
 from playground.ui.board import Board
-from playground.ui.controls import Control, Field, collect, control, fields_for
+from playground.ui.examples import examples_of
+from playground.ui.files import open_shipped, open_upload, shipped
+from playground.ui.form import Form, examples, make_form, titles_of
 from playground.ui.markup import markup
-from playground.ui.requests import request_from_page, shared
-from playground.ui.strings import EXAMPLES, say
-from playground.ui.updates import Outputs, Update, line, updates
+from playground.ui.results import Choice, Shown, Update, line, make_results
+from playground.ui.runs import Runs, presets, with_common
+from playground.ui.setup import Setup, from_query, from_record, to_query
+from playground.ui.strings import Words
+from playground.ui.updates import refusal, updates
 from playground.ui.worker import Worker
 
-if TYPE_CHECKING:
-    pass
-
 MODEL = "model"  # the one queue of everything that runs a model
-
-# Where a control goes: the row under the prompt, or a group of the fold; the rest is the first.
-_MAIN = (
-    "max_new_tokens",
-    "temperature",
-    "seed",
-    "num_beams",
-    "num_draft_tokens",
-    "divergence_budget",
-)
-_GROUPS = {"advanced.law": "sample", "advanced.search": "beam", "advanced.draft": "mentored"}
-
+# Events that answer at once, beside whatever runs.
+LIGHT: dict[str, Any] = {
+    "queue": False,
+    "show_progress": "hidden",
+    "api_visibility": "private",
+    "concurrency_limit": None,
+}
 _CANCEL = "(queued) => { if (queued) document.querySelector('#cancel')?.click(); }"
-_START = DEFAULT_COMMON | {k: v for run in DEFAULT_RUNS.values() for k, v in run.items()}
+ADDRESS = "(query) => dp.page.setup(query)"
+_SAVE = "(text) => dp.page.save(text, '{kind}')"
 
 
-@dataclass(frozen=True, slots=True)
-class _Inputs:
-    """The components that a comparison reads, its buttons and its status line."""
+class CompareTab:
+    """The tab's components and what happens on them."""
 
-    prompt: gr.Textbox
-    names: gr.CheckboxGroup
-    controls: list[Control]
-    repeats: gr.Number
-    raw: gr.Checkbox
-    run: gr.Button
-    stop: gr.Button
-    status: gr.HTML
+    def __init__(self, worker: Worker, say: Words) -> None:
+        """Lay out the tab in the current Blocks."""
+        self._worker, self._say = worker, say
+        self.form: Form = make_form(Setup(pair=worker.settings.pair), say)
+        self._status = markup(line(say("status.idle")), "status")
+        self.results = make_results(self._status, say)
+        self.address = gr.Textbox(visible="hidden", elem_id="address")
+        self._wire_run()
+        self._wire_editor()
+        self._wire_views()
+        self._wire_address()
+        self._wire_files()
 
+    def outputs(self) -> list[Any]:
+        """Every component that opening a link or a trace may write to."""
+        return [*self.form.outputs(), *self.results.outputs(), self.results.x, self.results.y]
 
-def compare_tab(worker: Worker) -> None:
-    """Lay out the tab in the current Blocks and wire its events."""
-    inputs = _inputs()
-    with gr.Column(elem_id="cards"):
-        views = Board(_default_runs()).views.values()
-        slots = [markup(cards.card_html(view)) for view in views]
-    verdict = markup(elem_id="verdict")
-    with gr.Row(elem_id="results"):
-        chart = gr.Plot(show_label=False, container=False, elem_id="chart", visible=False)
-        table = markup(elem_id="table")
-    _wire(worker, inputs, Outputs(inputs.status, slots, verdict, chart, table))
+    def inputs(self) -> list[Any]:
+        """The components whose values are the setup and how results are shown."""
+        return [*self.results.choices(), *self.form.inputs()]
 
+    def _read(self, values: tuple[Any, ...]) -> tuple[Setup, Runs, Choice]:
+        """What `inputs` say."""
+        count = len(self.results.choices())
+        choice = Choice(*values[:count])
+        setup, runs = self.form.read(values[count:])
+        return replace(setup, x=choice.x, y=choice.y, baseline=choice.baseline), runs, choice
 
-def _default_runs() -> dict[str, dict[str, Any]]:
-    """The runs that the page starts with, all their settings spelled out."""
-    return {
-        label: run | shared(DEFAULT_COMMON, {label: run}) for label, run in DEFAULT_RUNS.items()
-    }
+    # --- opening a link or a trace ----------------------------------------------------------------
 
+    def open_link(self, query: str) -> tuple[Setup, Update]:
+        """The page as a link asks for it; a fresh page shows a recorded run of its example."""
+        fresh = Setup(pair=self._worker.settings.pair)
+        try:
+            setup = from_query(query, fresh.pair)
+        except ValueError as error:
+            gr.Warning(escape(str(error)), title=self._say("error.link"))
+            setup = fresh
+        if replace(setup, tab=fresh.tab) == fresh and shipped():
+            return setup, self._shown(open_shipped(shipped()[0]), setup)
+        out = self.results
+        idle = out.slots(Board(with_common(setup.runs, setup.common)))
+        return setup, {**self.form.show(setup), **out.cleared(), **idle, **self._axes(setup)}
 
-def _inputs() -> _Inputs:
-    """Prompt, examples, settings, runs and buttons."""
-    with gr.Row(elem_id="inputs"):
-        with gr.Column(scale=3, min_width=320):
-            prompt = _prompt()
-        with gr.Column(scale=2, min_width=320), gr.Row(elem_id="settings"):
-            fields = fields_for(list(DEFAULT_RUNS))
-            controls = [control(fields.pop(name), _START.get(name)) for name in _MAIN]
-    with gr.Row(elem_id="actions"):
-        names = gr.CheckboxGroup(
-            [(cards.name_of(label), label) for label in DEFAULT_RUNS],
-            value=list(DEFAULT_RUNS),
-            label=say("runs.label"),
-            elem_id="runs",
-            scale=6,
+    def _open(self, read: Callable[[], Shown]) -> Update:
+        """A trace and its setup; a bad one is refused in one line and nothing changes."""
+        try:
+            shown = read()
+        except ValueError as error:
+            raise refusal(error, self._say, "error.trace") from error
+        return self._shown(shown, from_record(shown.setup, shown.comparison.prompt))
+
+    def _shown(self, shown: Shown, setup: Setup) -> Update:
+        out, first = self.results, next(iter(shown.comparison.results.values()))
+        where = {"precision": first.precision or "?", "device": (first.device or "?").upper()}
+        return {
+            **self.form.show(setup),
+            **self._axes(setup),
+            **out.show(shown, Choice(setup.x, setup.y, setup.baseline)),
+            self._status: line(self._say("status.recorded", **where)),
+        }
+
+    def _axes(self, setup: Setup) -> Update:
+        return {self.results.x: setup.x, self.results.y: setup.y}
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def _wire_run(self) -> None:
+        """Run and Stop. A run that has begun ends within its step and shows what it has; one that
+        still waits in the queue is cancelled there. Gradio cancels on a click only, not in `then`,
+        hence a button that nobody sees."""
+        worker, form, results = self._worker, self.form, self.results
+
+        def run(request: gr.Request, *values: Any) -> Iterator[Update]:
+            setup, _, choice = self._read(values)
+            yield from updates(worker, results, setup, choice, request)
+
+        def stop(request: gr.Request) -> bool:
+            return not worker.stop(request.session_hash, wait_s=5.0)
+
+        running = form.run.click(
+            run,
+            self.inputs(),
+            results.outputs(),
+            concurrency_id=MODEL,
+            concurrency_limit=1,
+            show_progress="full",
+            show_progress_on=self._status,
+            api_visibility="private",
         )
-        run = gr.Button(say("run"), variant="primary", elem_id="run", min_width=120)
-        stop = gr.Button(say("stop"), elem_id="stop", min_width=90)
-    more, repeats, raw = _advanced(fields)
-    status = markup(line(say("status.idle")), "status")
-    return _Inputs(prompt, names, controls + more, repeats, raw, run, stop, status)
-
-
-def _prompt() -> gr.Textbox:
-    """The prompt, with the first example filled in and the others one press away."""
-    prompt = gr.Textbox(
-        next(iter(EXAMPLES.values())),
-        label=say("prompt.label"),
-        placeholder=say("prompt.placeholder"),
-        lines=3,
-        max_lines=10,
-        elem_id="prompt",
-    )
-    gr.Examples(
-        [[text] for text in EXAMPLES.values()],
-        prompt,
-        label=say("examples.label"),
-        example_labels=list(EXAMPLES),
-        examples_per_page=len(EXAMPLES),
-        elem_id="examples",
-        api_visibility="private",
-    )
-    return prompt
-
-
-def _advanced(fields: dict[str, Field]) -> tuple[list[Control], gr.Number, gr.Checkbox]:
-    """The controls of every other parameter of the page's methods, by what they act on."""
-    made: list[Control] = []
-    groups = {key: set(fields_for([method])) for key, method in _GROUPS.items()}
-    groups = {"advanced.all": set.intersection(*groups.values()), **groups}
-    with gr.Accordion(say("advanced"), open=False, elem_id="advanced"):
-        for key, names in groups.items():
-            gr.Markdown(f"**{say(key)}**")
-            with gr.Row(elem_classes="dp-group"):
-                own = [name for name in fields if name in names]
-                made += [control(fields.pop(name), _START.get(name)) for name in own]
-                if key == "advanced.all":
-                    repeats, raw = _own_controls()
-    return made, repeats, raw
-
-
-def _own_controls() -> tuple[gr.Number, gr.Checkbox]:
-    """Settings of the comparison rather than of a method."""
-    repeats = gr.Number(
-        1, label=say("repeats.label"), info=say("repeats.help"), step=1, min_width=120
-    )
-    raw = gr.Checkbox(False, label=say("raw.label"), info=say("raw.help"), min_width=120)
-    return repeats, raw
-
-
-def _wire(worker: Worker, inputs: _Inputs, outputs: Outputs) -> None:
-    """Run and Stop. A run that has begun ends within its step and shows what it has; one that
-    still waits in the queue is cancelled there. Gradio cancels on a click only, not in `then`,
-    hence a button that nobody sees."""
-
-    def run(
-        request: gr.Request, prompt: str, names: list[str], repeats: Any, raw: bool, *values: Any
-    ) -> Iterator[Update]:
-        given = collect(inputs.controls, values)
-        yield from updates(
-            worker, outputs, lambda: request_from_page(prompt, names, given, repeats, raw), request
+        queued = gr.Checkbox(visible=False)
+        cancel = gr.Button(visible="hidden", elem_id="cancel")
+        cancel.click(None, cancels=[running], api_visibility="private")
+        form.stop.click(stop, None, queued, **LIGHT).then(
+            None, queued, None, js=_CANCEL, api_visibility="private"
         )
 
-    def stop(request: gr.Request) -> bool:
-        return not worker.stop(request.session_hash, wait_s=5.0)
+    def _wire_editor(self) -> None:
+        """Everything that changes the set of runs, and the pair."""
+        form, say = self.form, self._say
 
-    components = [control.component for control in inputs.controls]
-    running = inputs.run.click(
-        run,
-        [inputs.prompt, inputs.names, inputs.repeats, inputs.raw, *components],
-        outputs.all(),
-        concurrency_id=MODEL,
-        concurrency_limit=1,
-        show_progress="full",
-        show_progress_on=outputs.status,
-        api_visibility="private",
-    )
-    queued = gr.Checkbox(visible=False)
-    cancel = gr.Button(visible="hidden", elem_id="cancel")
-    cancel.click(None, cancels=[running], api_visibility="private")
-    inputs.stop.click(
-        stop, None, queued, queue=False, concurrency_limit=None, api_visibility="private"
-    ).then(None, queued, None, js=_CANCEL, api_visibility="private")
+        def on(
+            listener: Any,
+            change: Callable[[Runs, Any], Runs],
+            extra: Any = None,
+            show: Callable[[Runs], Update] = form.show_runs,
+        ) -> None:
+            def edit(*values: Any) -> Update:
+                _, runs, _ = self._read(values[1:])
+                try:
+                    return show(change(runs, values[0]))
+                except ValueError as error:
+                    raise refusal(error, say) from error
+
+            first = extra if extra is not None else form.names
+            listener(edit, [first, *self.inputs()], form.run_outputs(), **LIGHT).then(
+                self.sync, self.inputs(), self.address, **LIGHT
+            ).then(None, self.address, None, js=ADDRESS, api_visibility="private")
+
+        known = presets(say)
+        on(form.names.input, lambda runs, _: runs)
+        on(form.edited.input, lambda runs, label: runs.edit(label), form.edited)
+        for named in (form.label.submit, form.label.blur):
+            on(named, lambda runs, label: runs.rename(label), form.label, form.show_names)
+        on(form.duplicate.click, lambda runs, _: runs.duplicate())
+        on(form.remove.click, lambda runs, _: runs.remove())
+        on(form.add.input, lambda runs, name: runs.add(*known[name]), form.add)
+        for made in form.own:
+            if made.name in ("verifier", "proposer"):
+                on(made.component.input, lambda runs, _: runs)
+        form.examples.click(lambda row: row[0], form.examples, form.prompt, **LIGHT)
+        form.pair.input(
+            self._other_pair, [form.pair, form.prompt], [form.examples, form.prompt], **LIGHT
+        )
+
+    def _other_pair(self, pair: str, prompt: str) -> tuple[Any, Any]:
+        """The pair's own examples, and the first of them where no other prompt was typed."""
+        self._worker.want(pair)
+        known = {text for spec in ("chat", "translate") for text in examples_of(spec).values()}
+        typed = prompt.strip() and prompt not in known
+        first = next(iter(examples_of(pair).values()))
+        return gr.update(**examples(pair, self._say)), gr.skip() if typed else first
+
+    def _wire_views(self) -> None:
+        """How the results are shown: axes, baseline, difference, inside. From the records alone."""
+        out = self.results
+
+        def on(parts: list[Any], draw: Callable[[Shown, Choice, Any], Update]) -> None:
+            def view(shown: Shown | None, wanted: Any, *choices: Any) -> Update:
+                return draw(shown, Choice(*choices), wanted) if shown else {out.panel: gr.skip()}
+
+            for part in parts:
+                part.input(view, [out.shown, out.inside, *out.choices()], out.outputs(), **LIGHT)
+
+        on([out.x, out.y, out.baseline], lambda shown, choice, _: out.numbers(shown, choice))
+        on([out.first, out.second], lambda shown, choice, _: out.differ(shown, choice))
+        on([out.inside], lambda shown, _, wanted: out.look(shown, wanted))
+
+    def _wire_address(self) -> None:
+        """The page's address follows every change, a moment later."""
+        form, out = self.form, self.results
+        parts: list[Any] = [form.prompt, form.pair, form.repeats, form.raw]
+        parts += [out.x, out.y, out.baseline]
+        parts += [made.component for made in (*form.common, *form.own)]
+
+        def changed(*values: Any) -> Update:
+            _, runs, _ = self._read(values)
+            titles = gr.update(choices=titles_of(runs, self._say))
+            return {self.address: self.sync(*values), form.names: titles, form.edited: titles}
+
+        gr.on(
+            [part.change for part in parts],
+            changed,
+            self.inputs(),
+            [self.address, form.names, form.edited],
+            trigger_mode="always_last",
+            **LIGHT,
+        ).then(None, self.address, None, js=ADDRESS, api_visibility="private")
+
+    def sync(self, *values: Any) -> str:
+        """The setup that `inputs` say, as the query of a link."""
+        setup, _, _ = self._read(values)
+        return to_query(setup, self._say.language)
+
+    def _wire_files(self) -> None:
+        """Open a trace, that of a visitor or one that ships with the page; save one."""
+        say, out = self._say, self.results
+        with gr.Row(elem_id="files"):
+            names = [(say.known(f"trace.{name}", name), name) for name in shipped()]
+            opened = gr.Dropdown(
+                names, value=None, label=say("files.shipped"), elem_id="shipped", filterable=False
+            )
+            upload = gr.UploadButton(
+                say("files.open"), file_types=[".json"], elem_id="upload", size="sm"
+            )
+        opened.input(
+            lambda name: self._open(lambda: open_shipped(name)), opened, self.outputs(), **LIGHT
+        )
+        upload.upload(
+            lambda path: self._open(lambda: open_upload(path)), upload, self.outputs(), **LIGHT
+        )
+        payload = gr.Textbox(visible=False)
+        for kind, button in out.downloads.items():
+
+            def text(shown: Shown | None, *choices: Any, kind: str = kind) -> str:
+                return out.file(shown, Choice(*choices), kind) if shown else ""
+
+            button.click(text, [out.shown, *out.choices()], payload, **LIGHT).then(
+                None, payload, None, js=_SAVE.format(kind=kind), api_visibility="private"
+            )

@@ -1,0 +1,313 @@
+"""The lessons' records as Plotly figures. Neither torch nor gradio; conventions as in `charts`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from playground.charts import GREY, LINE, RULE_SHAPES, colour_of, escape, three
+from playground.lessons.cost import Cost
+from playground.lessons.length import LONG, SHORT, Text, crossing, curve
+from playground.lessons.mentoring import FamilyPoint, RuleCurve, RulePoint
+from playground.lessons.speculation import MeasuredPoint, Overlap, Simulation, SpeedPoint
+from playground.lessons.stopping import Provisional, StopStep, stops
+
+# What a figure says. The page has the same ids in its other languages.
+WORDS = {
+    "gamma": "draft length γ",
+    "speedup": "speed-up, ×",
+    "best": "best γ",
+    "divergence": "KL(target‖output), nats",
+    "acceptance": "accepted, %",
+    "probability": "probability",
+    "shared": "in both: accepted",
+    "rejected": "too much in the draft: rejected",
+    "corrected": "too little: put back",
+    "penalty": "length penalty",
+    "score": "score",
+    "short": "short text",
+    "long": "long text",
+    "width": "beams W",
+    "memory": "keys and values, MiB",
+    "naive": "prompt copied",
+    "shared_prompt": "prompt shared",
+    "step": "tokens so far",
+    "worst": "worst finished",
+    "mode.false": "best live, at its length",
+    "mode.never": "best live, at any length",
+    "stop": "stops",
+    "tokens": "tokens",
+    "so_far": "tokens so far",
+    "agrees": "of the best so far, right in the end",
+    "certain": "certain",
+    "draws": "tokens drawn",
+    "distance": "distance from the target's law (TV)",
+    "chance": "what chance alone leaves",
+    "floor": "the rule's own distance",
+    "position": "token",
+    "budget_share": "budget, % of what takes the draft whole",
+}
+Words = Mapping[str, str]
+
+_TARGET, _DRAFT = "#0072B2", "#E69F00"
+_PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
+_HEIGHT = 340
+
+
+def speed_curve(
+    curves: Mapping[str, Sequence[SpeedPoint]],
+    measured: Sequence[MeasuredPoint] = (),
+    words: Words = WORDS,
+) -> go.Figure:
+    """Speed-up over γ by the formula, a line for each label, its best γ marked; measured runs as
+    marks of their method's colour."""
+    traces = []
+    for colour, (label, points) in zip(_cycled(len(curves)), curves.items(), strict=True):
+        best = max(points, key=lambda point: point.speedup)
+        xs, ys = [p.num_draft_tokens for p in points], [p.speedup for p in points]
+        traces.append(_line(xs, ys, label, colour))
+        name = f"{label}: {words['best']} {best.num_draft_tokens}"
+        traces.append(_mark(best.num_draft_tokens, best.speedup, name, colour, "star"))
+    for point in measured:
+        if point.speedup is not None:
+            colour = colour_of(point.method)
+            traces.append(
+                _mark(point.num_draft_tokens, point.speedup, point.label, colour, "circle")
+            )
+    return _figure(traces, words["gamma"], words["speedup"])
+
+
+def rule_tradeoffs(
+    curves: Sequence[RuleCurve],
+    here: RulePoint | None = None,
+    names: Mapping[str, str] | None = None,
+    words: Words = WORDS,
+) -> go.Figure:
+    """Acceptance over divergence, a line for each rule; those without a finite point are left out.
+    here: a point of mentored decoding to mark. names: of the rules, by their own names."""
+    traces = []
+    for number, rule in enumerate(curves):
+        points = rule.finite()
+        if not points:
+            continue
+        own = rule.rule == "mentored"
+        colour = colour_of("mentored") if own else _PALETTE[number % len(_PALETTE)]
+        trace = _line(
+            [p.divergence for p in points],
+            [100 * p.acceptance for p in points],
+            (names or {}).get(rule.rule, rule.rule),
+            colour,
+        )
+        trace.update(
+            mode="lines+markers" if len(points) < 3 else "lines",
+            line={"width": 3.5 if own else 1.5},
+            marker={"symbol": RULE_SHAPES.get(rule.rule, "circle"), "size": 8},
+        )
+        traces.append(trace)
+    if here is not None:
+        place = here.divergence, 100 * here.acceptance
+        traces.append(_mark(*place, f"D {three(here.knob)}", colour_of("mentored"), "star"))
+    figure = _figure(traces, words["divergence"], words["acceptance"])
+    return figure.update_yaxes(range=[0, 104])
+
+
+def family_curves(
+    points: Mapping[str, Sequence[FamilyPoint]],
+    names: Mapping[str, str] | None = None,
+    words: Words = WORDS,
+) -> go.Figure:
+    """Acceptance over the budget of each divergence, as a share of its largest."""
+    traces = []
+    for colour, (kind, found) in zip(_cycled(len(points)), points.items(), strict=True):
+        whole = found[-1].budget or 1.0
+        xs, ys = [100 * p.budget / whole for p in found], [100 * p.acceptance for p in found]
+        traces.append(_line(xs, ys, (names or {}).get(kind, kind), colour))
+    figure = _figure(traces, words["budget_share"], words["acceptance"])
+    return figure.update_yaxes(range=[0, 104])
+
+
+def overlap_bars(overlap: Overlap, names: Sequence[str], words: Words = WORDS) -> go.Figure:
+    """Both laws as stacked bars: what they share, and what either has more."""
+    parts = (
+        ("shared", overlap.shared, colour_of("speculative")),
+        ("rejected", overlap.rejected, _DRAFT),
+        ("corrected", overlap.corrected, _TARGET),
+    )
+    traces = [
+        go.Bar(
+            x=list(range(len(names))),
+            y=list(values),
+            name=escape(words[key]),
+            marker={"color": colour},
+            hovertext=[
+                f"<b>{escape(name)}</b><br>{escape(words[key])}: {three(100 * value)} %"
+                for name, value in zip(names, values, strict=True)
+            ],
+            hoverinfo="text",
+        )
+        for key, values, colour in parts
+    ]
+    figure = _figure(traces, None, words["probability"])
+    ticks = {"tickvals": list(range(len(names))), "ticktext": [escape(name) for name in names]}
+    return figure.update_layout(barmode="stack", bargap=0.25).update_xaxes(showgrid=False, **ticks)
+
+
+def length_curves(
+    norm: str,
+    penalties: Sequence[float],
+    short: Text = SHORT,
+    long: Text = LONG,
+    words: Words = WORDS,
+) -> go.Figure:
+    """Scores of two texts over the length penalty, and where they cross."""
+    xs = list(penalties)
+    lines = (("short", short, _DRAFT), ("long", long, _TARGET))
+    traces = [_line(xs, curve(text, norm, xs), words[key], colour) for key, text, colour in lines]
+    figure = _figure(traces, words["penalty"], words["score"])
+    where = crossing(norm, short, long)
+    if where is not None and min(xs) <= where <= max(xs):
+        figure.add_vline(where, line={"color": GREY, "width": 1.5, "dash": "dot"})
+    return figure
+
+
+def memory_bars(costs: Sequence[Cost], words: Words = WORDS) -> go.Figure:
+    """Memory of keys and values by width, with the prompt copied and shared."""
+    parts = (
+        ("naive", [cost.naive_mib for cost in costs], GREY),
+        ("shared_prompt", [cost.shared_mib for cost in costs], colour_of("beam")),
+    )
+    traces = [
+        go.Bar(
+            x=[str(cost.width) for cost in costs],
+            y=values,
+            name=escape(words[key]),
+            marker={"color": colour},
+            hovertext=[f"{escape(words[key])}: {three(value)} MiB" for value in values],
+            hoverinfo="text",
+        )
+        for key, values, colour in parts
+    ]
+    figure = _figure(traces, words["width"], words["memory"])
+    return figure.update_layout(barmode="group").update_xaxes(type="category")
+
+
+def stopping_lines(steps: Sequence[StopStep], words: Words = WORDS) -> go.Figure:
+    """What each mode compares after every step: the worst finished score, once the set is full, and
+    the score it credits the best live beam with; marks where a mode stops."""
+    xs = [step.step for step in steps]
+    full = max(step.num_finished for step in steps)
+    worst = [step.worst if step.num_finished == full else None for step in steps]
+    traces = [_line(xs, worst, words["worst"], GREY)]
+    ends = stops(steps)
+    for mode, colour in (("false", colour_of("beam")), ("never", _TARGET)):
+        bounds = [step.bounds[mode] for step in steps]
+        traces.append(_line(xs, bounds, words[f"mode.{mode}"], colour))
+        end = ends.get(mode)
+        if end is not None and bounds[end.step - 1] is not None:
+            name = f"{mode}: {words['stop']}"
+            traces.append(_mark(end.step, bounds[end.step - 1], name, colour, "x"))
+    return _figure(traces, words["step"], words["score"])
+
+
+def settled_lines(steps: Sequence[Provisional], words: Words = WORDS) -> go.Figure:
+    """After every step, how many tokens were there, right in the end, and certain."""
+    xs = [step.step for step in steps]
+    traces = [
+        _line(xs, xs, words["so_far"], GREY),
+        _line(xs, [step.agrees for step in steps], words["agrees"], colour_of("beam")),
+        _line(xs, [step.certain for step in steps], words["certain"], _TARGET),
+    ]
+    return _figure(traces, words["step"], words["tokens"])
+
+
+def distance_lines(
+    runs: Mapping[str, Simulation], words: Words = WORDS, colours: Mapping[str, str] | None = None
+) -> go.Figure:
+    """Distance of the drawn tokens from the target's law over their number, on logarithmic axes, by
+    label; what chance leaves; and the distance that a lossy rule falls to."""
+    traces = []
+    for fallback, (label, run) in zip(_cycled(len(runs)), runs.items(), strict=True):
+        colour = (colours or {}).get(label, fallback)
+        xs = [draw.count for draw in run.draws]
+        traces.append(_line(xs, [draw.distance for draw in run.draws], label, colour))
+        if run.floor > 0:
+            name = f"{label}: {words['floor']}"
+            traces.append(_line([xs[0], xs[-1]], [run.floor] * 2, name, colour, "dash"))
+    first = next(iter(runs.values()), None)
+    if first is not None:
+        xs, chance = [draw.count for draw in first.draws], [draw.chance for draw in first.draws]
+        traces.append(_line(xs, chance, words["chance"], GREY, "dot"))
+    figure = _figure(traces, words["draws"], words["distance"])
+    return figure.update_xaxes(type="log").update_yaxes(type="log")
+
+
+def probability_lines(
+    series: Mapping[str, Sequence[float | None]], colours: Mapping[str, str], words: Words = WORDS
+) -> go.Figure:
+    """Probability of each token over the text, a line for each label; colours by label."""
+    traces = [
+        _line(list(range(1, len(values) + 1)), values, label, colours.get(label, GREY))
+        for label, values in series.items()
+    ]
+    figure = _figure(traces, words["position"], words["probability"])
+    return figure.update_yaxes(range=[0, 1.04])
+
+
+def _cycled(count: int) -> list[str]:
+    return [_PALETTE[i % len(_PALETTE)] for i in range(count)]
+
+
+def _line(xs: Any, ys: Any, name: str, colour: str, dash: str = "solid") -> go.Scatter:
+    texts = [
+        f"<b>{escape(name)}</b><br>{_shown(x)}: {three(y)}" if y is not None else ""
+        for x, y in zip(xs, ys, strict=True)
+    ]
+    return go.Scatter(
+        x=list(xs),
+        y=list(ys),
+        mode="lines",
+        name=escape(name),
+        line={"color": colour, "dash": dash, "width": 2.5},
+        hovertext=texts,
+        hoverinfo="text",
+    )
+
+
+def _shown(x: float) -> str:
+    return f"{x:,}" if isinstance(x, int) else three(x)
+
+
+def _mark(x: float, y: float | None, name: str, colour: str, symbol: str) -> go.Scatter:
+    return go.Scatter(
+        x=[x],
+        y=[y],
+        mode="markers",
+        name=escape(name),
+        marker={"color": colour, "size": 12, "symbol": symbol},
+        hovertext=[f"<b>{escape(name)}</b><br>{_shown(x)}: {three(y or 0.0)}"],
+        hoverinfo="text",
+        cliponaxis=False,
+    )
+
+
+def _figure(traces: Sequence[Any], x_title: str | None, y_title: str) -> go.Figure:
+    axis = {"color": GREY, "gridcolor": LINE, "zerolinecolor": LINE, "fixedrange": True}
+    return go.Figure(
+        list(traces),
+        layout={
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "font": {"color": GREY, "family": "system-ui, sans-serif"},
+            "margin": {"l": 56, "r": 16, "t": 40, "b": 48},
+            "height": _HEIGHT,
+            "hovermode": "closest",
+            "hoverlabel": {"align": "left"},
+            "showlegend": True,
+            "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+            "modebar": {"remove": ["select", "lasso", "autoscale", "zoom", "pan", "resetscale"]},
+            "xaxis": {**axis, "title": {"text": x_title}},
+            "yaxis": {**axis, "title": {"text": y_title}},
+        },
+    )

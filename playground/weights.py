@@ -1,0 +1,122 @@
+"""Read weights: a transformers folder or Hub id, the embedded GGUF, and drafts without embeddings.
+
+Only safetensors and the embedded GGUF are read: no pickles and no code from a repository.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+)
+
+from playground.cache import Model
+from playground.catalog import folder_of
+from playground.feature_draft import FeatureDraft
+from playground.gguf_weights import read_llama
+
+
+def load_tokenizer(source: str) -> Any:
+    """The tokenizer of a folder or Hub id."""
+    return AutoTokenizer.from_pretrained(str(folder_of(source) or source))
+
+
+def load_model(source: str, dtype: torch.dtype, shared: Model | None = None) -> Model:
+    """The model of a folder or Hub id. `shared`: whose embeddings a draft without its own uses."""
+    folder = folder_of(source)
+    if folder is not None:
+        weights = next(iter(sorted(folder.glob("*.gguf"))), None)
+        if weights is not None:
+            return _load_gguf(folder, weights, dtype)
+        if shared is not None:
+            return _load_sharing(folder, dtype, shared)
+    config = AutoConfig.from_pretrained(str(folder or source))
+    auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    return auto.from_pretrained(str(folder or source), dtype=dtype, use_safetensors=True)
+
+
+def _empty_model(folder: Path, dtype: torch.dtype) -> Model:
+    config = AutoConfig.from_pretrained(str(folder))
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(config, dtype=dtype)
+
+
+def _fill(model: Model, weights: dict[str, torch.Tensor]) -> Model:
+    """Give a model built on the meta device its weights; buffers are computed anew."""
+    missing, unexpected = model.load_state_dict(weights, strict=False, assign=True)
+    absent = [name for name in missing if name != "lm_head.weight"]
+    if absent or unexpected:
+        raise ValueError(f"weights: missing {absent[:3]}, unexpected {unexpected[:3]}")
+    model.tie_weights()
+    rotary = model.model.rotary_emb
+    model.model.rotary_emb = type(rotary)(config=model.config)
+    return model
+
+
+def _load_gguf(folder: Path, weights: Path, dtype: torch.dtype) -> Model:
+    """The embedded GGUF, converted once and kept in the user's cache folder."""
+    return _fill(_empty_model(folder, dtype), _converted(weights, dtype))
+
+
+def _converted(weights: Path, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    stamp = f"{weights.stat().st_size}-{str(dtype).removeprefix('torch.')}"
+    kept = _cache_folder() / f"{weights.stem}-{stamp}.safetensors"
+    if kept.exists():
+        with safe_open(kept, "pt") as file:
+            return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    tensors = {key: value.to(dtype) for key, value in read_llama(weights).items()}
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        partial = kept.with_suffix(f".{os.getpid()}.partial")
+        save_file(tensors, partial)
+        partial.replace(kept)  # a reader never sees half a file
+    except OSError:
+        pass  # a read-only or full disk only costs the next start its head start
+    return tensors
+
+
+def _cache_folder() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "decoding-playground"
+
+
+def load_feature(source: str, dtype: torch.dtype, target: Model) -> FeatureDraft:
+    """The feature draft of a folder: layers that share the target's embeddings, two projections,
+    and in the configuration the taps."""
+    folder = folder_of(source)
+    if folder is None:
+        raise OSError(f"no folder {source!r}")
+    weights = load_file(folder / "model.safetensors")
+    fuse, own = (weights.pop(f"{name}.weight").to(target.device, dtype) for name in ("fuse", "own"))
+    model = _sharing(folder, weights, dtype, target).to(target.device)
+    return FeatureDraft(model, tuple(model.config.taps), fuse, own)
+
+
+def _load_sharing(folder: Path, dtype: torch.dtype, shared: Model) -> Model:
+    """A draft that ships only its layers and reads and writes through the target's embeddings.
+
+    `head_ids`, where the file has them, are the only tokens it writes: a cheaper head, which never
+    changes what verification lets through.
+    """
+    return _sharing(folder, load_file(folder / "model.safetensors"), dtype, shared)
+
+
+def _sharing(
+    folder: Path, weights: dict[str, torch.Tensor], dtype: torch.dtype, shared: Model
+) -> Model:
+    head_ids = weights.pop("head_ids", None)
+    weights = {key: value.to(dtype) for key, value in weights.items()}
+    weights["model.embed_tokens.weight"] = shared.get_input_embeddings().weight
+    model = _fill(_empty_model(folder, dtype), weights)
+    if head_ids is not None:
+        model.register_buffer("head_ids", head_ids.long(), persistent=False)
+    return model
