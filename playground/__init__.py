@@ -2,6 +2,7 @@
 
 from playground.catalog import PAIRS
 from playground.compare import Comparison, compare
+from playground.generate import generate
 from playground.methods import METHODS
 from playground.models import ModelPair, load_pair
 from playground.proposers import PROPOSERS
@@ -20,6 +21,7 @@ __all__ = [
     "PairSpec",
     "compare",
     "decode",
+    "generate",
     "load_pair",
     "stream",
 ]

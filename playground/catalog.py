@@ -18,11 +18,24 @@ _SPECS = (
         name="chat",
         target="chat-target",
         draft="chat-draft",
+        feature="chat-feature",
         title="SmolLM2-135M-Instruct with a two-layer draft",
         embedded=True,
         chat=True,
         license="apache-2.0",
         description="A small chat model and a draft distilled from it.",
+    ),
+    PairSpec(
+        name="translate",
+        target="translate-target",
+        draft="translate-draft",
+        title="English to French, trained on Bible verses",
+        embedded=True,
+        license="apache-2.0",
+        description=(
+            "A small T5 trained in this project on the King James Version and Louis Segond's Bible, "
+            "and a draft with one decoder layer. It knows that register, and little else."
+        ),
     ),
     PairSpec(
         name="smollm2-360m",

@@ -141,7 +141,7 @@ def _spread(row: Row, x: str) -> tuple[float | None, float | None]:
     """The slowest and the fastest of a run's repeats, in the units of the axis."""
     if (row.get("num_repeats") or 1) < 2 or x == "tokens_per_target_pass":
         return None, None
-    if not has(row, "tokens_per_s", "tokens_per_s_low", "tokens_per_s_high"):
+    if not has(row, "tokens_per_s_low", "tokens_per_s_high") or not row.get("tokens_per_s"):
         return None, None
     unit = float(row[x]) / float(row["tokens_per_s"])
     return unit * float(row["tokens_per_s_low"]), unit * float(row["tokens_per_s_high"])

@@ -1,4 +1,4 @@
-"""python -m playground: pairs, compare, decode, solve, bench.
+"""python -m playground: pairs, compare, decode, sweep, solve, bench.
 
 Results go to stdout, progress to stderr. Bad input is told in one line and exit code 2, before a
 model is loaded wherever that can be known without one.
@@ -7,6 +7,7 @@ model is loaded wherever that can be known without one.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import re
@@ -41,6 +42,9 @@ from playground.models import ModelPair, load_pair
 from playground.params import fail, field_of, lookup
 from playground.proposers import PROPOSERS
 from playground.session import check, check_deadline, stream
+from playground.sweep import sweep
+from playground.sweep.command import add_sweep_options, follow, read_request
+from playground.sweep.team import join
 from playground.types import BeamEvent, DecodeResult, Event, PairSpec, to_json
 from playground.verifiers import VERIFIERS, MentoredParams
 
@@ -121,6 +125,7 @@ def parser() -> argparse.ArgumentParser:
     _add(commands, "pairs", _pairs, "List the pairs of models that are known by name.")
     _add_compare(commands)
     _add_decode(commands)
+    _add_sweep(commands)
     _add_solve(commands)
     _add_bench(commands)
     return whole
@@ -164,6 +169,11 @@ def _add_decode(commands: Any) -> None:
     add_input(command)
     command.add_argument("--method", default="speculative", help="see below (speculative)")
     add_options(command)
+
+
+def _add_sweep(commands: Any) -> None:
+    help = "Run a grid of configurations over many prompts: rows, a summary, a figure."
+    add_sweep_options(_add(commands, "sweep", _sweep, help))
 
 
 def _add_solve(commands: Any) -> None:
@@ -276,6 +286,24 @@ def _progress(items: Iterator[tuple[str, Event | Comparison]], total: int) -> Co
             count += 1
             _note(f"{count}/{total} {report.summary(label, item.result)}")
     raise AssertionError("a comparison ends with its record")
+
+
+def _sweep(args: argparse.Namespace) -> None:
+    request, team = read_request(args), join()
+    assert request.spec is not None
+    args.device = args.device or team.device
+    pair, loaded = _load(args, request.spec)
+    if team.is_main:
+        _note(loaded)
+    found = follow(sweep(pair, request, team=team), quiet=not team.is_main)
+    if found is None:
+        return
+    for note in found.notes:
+        _note(note)
+    if args.json:
+        _print_json(to_json({**dataclasses.asdict(found.summary), "folder": str(found.folder)}))
+    else:
+        print(report.sweep(found.summary.records, found.summary.signatures))
 
 
 def _solve(args: argparse.Namespace) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -21,6 +21,7 @@ WORDS = {
     "best": "best γ",
     "divergence": "KL(target‖output), nats",
     "acceptance": "accepted, %",
+    "behind": "behind mentored decoding, points",
     "probability": "probability",
     "shared": "in both: accepted",
     "rejected": "too much in the draft: rejected",
@@ -52,7 +53,7 @@ WORDS = {
 Words = Mapping[str, str]
 
 _TARGET, _DRAFT = "#0072B2", "#E69F00"
-_PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
+_PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#8C6BB1", "#A6761D", "#7F7F7F")
 _HEIGHT = 340
 
 
@@ -87,30 +88,47 @@ def rule_tradeoffs(
 ) -> go.Figure:
     """Acceptance over divergence, a line for each rule; those without a finite point are left out.
     here: a point of mentored decoding to mark. names: of the rules, by their own names."""
-    traces = []
-    for number, rule in enumerate(curves):
-        points = rule.finite()
-        if not points:
-            continue
-        own = rule.rule == "mentored"
-        colour = colour_of("mentored") if own else _PALETTE[number % len(_PALETTE)]
-        trace = _line(
-            [p.divergence for p in points],
-            [100 * p.acceptance for p in points],
-            (names or {}).get(rule.rule, rule.rule),
-            colour,
-        )
-        trace.update(
-            mode="lines+markers" if len(points) < 3 else "lines",
-            line={"width": 3.5 if own else 1.5},
-            marker={"symbol": RULE_SHAPES.get(rule.rule, "circle"), "size": 8},
-        )
-        traces.append(trace)
+    traces = _rules(curves, names, lambda point: 100 * point.acceptance)
     if here is not None:
         place = here.divergence, 100 * here.acceptance
         traces.append(_mark(*place, f"D {three(here.knob)}", colour_of("mentored"), "star"))
     figure = _figure(traces, words["divergence"], words["acceptance"])
     return figure.update_yaxes(range=[0, 104])
+
+
+def rule_shortfalls(
+    curves: Sequence[RuleCurve],
+    names: Mapping[str, str] | None = None,
+    words: Words = WORDS,
+) -> go.Figure:
+    """How far each rule's acceptance is behind mentored decoding's at the same divergence: the
+    differences that `rule_tradeoffs` is too coarse for."""
+    traces = _rules(curves, names, lambda point: 100 * (point.behind or 0.0))
+    figure = _figure(traces, words["divergence"], words["behind"])
+    return figure.update_yaxes(rangemode="tozero")
+
+
+def _rules(
+    curves: Sequence[RuleCurve],
+    names: Mapping[str, str] | None,
+    value: Callable[[RulePoint], float],
+) -> list[go.Scatter]:
+    """A line for each rule, or marks for one whose knob moves it in steps."""
+    traces = []
+    for colour, rule in zip(_cycled(len(curves)), curves, strict=True):
+        points, own = rule.finite(), rule.rule == "mentored"
+        if not points:
+            continue
+        xs, ys = [p.divergence for p in points], [value(p) for p in points]
+        name = (names or {}).get(rule.rule, rule.rule)
+        trace = _line(xs, ys, name, colour_of("mentored") if own else colour)
+        trace.update(
+            mode="markers" if rule.moves_in_steps else "lines",
+            line={"width": 4 if own else 2},
+            marker={"symbol": RULE_SHAPES.get(rule.rule, "circle"), "size": 9, "color": colour},
+        )
+        traces.append(trace)
+    return traces
 
 
 def family_curves(
@@ -195,7 +213,8 @@ def memory_bars(costs: Sequence[Cost], words: Words = WORDS) -> go.Figure:
 
 def stopping_lines(steps: Sequence[StopStep], words: Words = WORDS) -> go.Figure:
     """What each mode compares after every step: the worst finished score, once the set is full, and
-    the score it credits the best live beam with; marks where a mode stops."""
+    the score it credits the best live beam with; marks where each mode stops (mode "true" looks at
+    no score, and stops when the set is full)."""
     xs = [step.step for step in steps]
     full = max(step.num_finished for step in steps)
     worst = [step.worst if step.num_finished == full else None for step in steps]
@@ -208,6 +227,9 @@ def stopping_lines(steps: Sequence[StopStep], words: Words = WORDS) -> go.Figure
         if end is not None and bounds[end.step - 1] is not None:
             name = f"{mode}: {words['stop']}"
             traces.append(_mark(end.step, bounds[end.step - 1], name, colour, "x"))
+    if (end := ends.get("true")) is not None:
+        place = end.step, steps[end.step - 1].worst
+        traces.append(_mark(*place, f"true: {words['stop']}", GREY, "x"))
     return _figure(traces, words["step"], words["score"])
 
 
@@ -251,6 +273,8 @@ def probability_lines(
         _line(list(range(1, len(values) + 1)), values, label, colours.get(label, GREY))
         for label, values in series.items()
     ]
+    for trace in traces:
+        trace.update(mode="lines+markers", marker={"size": 4}, line={"width": 1.5})
     figure = _figure(traces, words["position"], words["probability"])
     return figure.update_yaxes(range=[0, 1.04])
 

@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from playground.cache import LayeredState, SharedPromptLayer, device_of
-from playground.quantized import Dense, Int8, quantised
+from playground.quantized import Dense, quantised
 
 _FAMILIES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
 _TABLE_BLOCK = 1024  # rotary tables grow by this many positions
@@ -117,8 +117,8 @@ class LeanLlama:
         self._cos = self._sin = torch.empty(0)
 
     def rotary(self, start: int, end: int) -> tuple[Tensor, Tensor]:
-        """cos and sin [k, heads, head_dim] of the positions from start to end, for queries, keys and
-        values together: values are not turned."""
+        """cos and sin [k, heads, head_dim] of the positions from start to end, for queries, keys
+        and values together: values are not turned."""
         if end > len(self._cos):
             size = -(-end // _TABLE_BLOCK) * _TABLE_BLOCK
             positions = torch.arange(size, device=self.device)[None]
@@ -129,7 +129,9 @@ class LeanLlama:
             sin = torch.cat((-sin[..., :half], sin[..., half:]), -1)
             counts = self.num_heads + self.num_kv_heads, self.num_kv_heads
             self._cos, self._sin = (
-                torch.stack([table[0]] * counts[0] + [torch.full_like(table[0], still)] * counts[1], 1)
+                torch.stack(
+                    [table[0]] * counts[0] + [torch.full_like(table[0], still)] * counts[1], 1
+                )
                 for table, still in ((cos, 1.0), (sin, 0.0))
             )
         return self._cos[start:end], self._sin[start:end]
@@ -167,7 +169,7 @@ class LlamaState(LayeredState):
         if lean.head_ids is None:
             return logits
         whole = logits.new_full((*logits.shape[:-1], len(lean.embedding)), float("-inf"))
-        return whole.index_copy_(-1, lean.head_ids, logits)
+        return whole.scatter_(-1, lean.head_ids.expand_as(logits), logits)
 
     def _hidden(self, ids: Tensor) -> Tensor:
         """Normed last hidden states [W, k, hidden] of ids [W, k]."""
@@ -197,7 +199,9 @@ class LlamaState(LayeredState):
         if count == 1:
             return None
         lean = self._lean
-        hidden = torch.full((count, self.length), float("-inf"), dtype=lean.dtype, device=lean.device)
+        hidden = torch.full(
+            (count, self.length), float("-inf"), dtype=lean.dtype, device=lean.device
+        )
         return hidden.triu_(self.length - count + 1).repeat(lean.num_heads // lean.num_kv_heads, 1)
 
     def _attend(
@@ -213,10 +217,9 @@ class LlamaState(LayeredState):
         heads, kv_heads, dim = lean.num_heads, lean.num_kv_heads, lean.head_dim
         qkv = layer.qkv(x).view(width, count, heads + 2 * kv_heads, dim)
         if layer.norm_qk is not None:
-            queries, keys, values = qkv.split((heads, kv_heads, kv_heads), 2)
-            queries = F.rms_norm(queries, (dim,), layer.norm_qk[0], lean.eps)
-            keys = F.rms_norm(keys, (dim,), layer.norm_qk[1], lean.eps)
-            qkv = torch.cat((queries, keys, values), 2)
+            queries = F.rms_norm(qkv[:, :, :heads], (dim,), layer.norm_qk[0], lean.eps)
+            keys = F.rms_norm(qkv[:, :, heads:-kv_heads], (dim,), layer.norm_qk[1], lean.eps)
+            qkv = torch.cat((queries, keys, qkv[:, :, -kv_heads:]), 2)
         turned = torch.addcmul(qkv * tables[0], qkv.roll(dim // 2, -1), tables[1]).transpose(1, 2)
         (stored_kv,) = stored.append(turned[:, heads:])
         keys, values = stored_kv[:, :kv_heads], stored_kv[:, kv_heads:]

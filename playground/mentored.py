@@ -12,11 +12,9 @@ strictly convex f-divergence) is one family, with α in (0, 1] and β ≥ 1:
 where α fixes β, as both sides of the clamp move the mass that is rejected, 1 − R:
 Σ max(0, p − q/α) = Σ max(0, q/β − p). For total variation each of these laws is optimal.
 
-With tokens sorted by p/q, running sums give α, β and the divergence at any R in O(log V); the
-divergence is convex in R, so Newton's steps find the R that spends the budget. The vocabulary is
-not sorted for that: tokens are merged into bins of about equal p/q, and only the bins in which
-1/α and 1/β come to lie are opened, until both lie in open ones. Every other bin is then wholly
-on one side of each level, so the answer is that of a full sort.
+With tokens sorted by p/q, running sums give α, β and the divergence at any R; the divergence is
+convex in R, so a few of Newton's steps find the R that spends the budget, to rounding. Only tokens
+that both laws allow need sorting: those that the draft lacks all have p/q = 0, and act as one.
 
 Divergences do not always forbid what the target excludes (q = 0); `keep_support` does. Without
 it such tokens come last: their price, f'(∞), is above that of any other token, so first α falls
@@ -25,58 +23,56 @@ for every divergence here; where f'(∞) is infinite, ρ stays 0.
 """
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 Law = ArrayLike | Tensor
+Array = NDArray[Any]
 
 _SUM_TOLERANCE = 1e-2  # half-precision laws miss 1 by this much, logits or counts by far more
 _NORMALISED = 1e-14  # near enough to 1: dividing again would only move last bits
 _SMALLEST = 1e-150  # a probability below counts as zero, so that products stay above it
 _SLACK, _MARGIN = 1e-12, 4e-14  # the search ends so near below the budget (relative, absolute)
-_MAX_STEPS = 200  # a safeguard: about ten are usual
-_FEW = 2048  # so many tokens are sorted at once
-_BIN_BITS, _NUM_BINS = 5, 1024  # 32 bins for each factor 2 of p/q, from 2^-16 to 2^16
+_MAX_STEPS = 200  # a safeguard: about five are usual
 
 
 @dataclass(frozen=True, slots=True)
 class _Divergence:
     """Σ q·f(π/q), with f tilted so that f(1) = f'(1) = 0: no term is negative, so none cancel."""
 
-    terms: Callable[[Any, Any, Any], Any]  # q·f(π/q) from q > 0, π and their module: torch or math
+    f: Callable[[Any, Any], Any]  # of π/q, and the module of its functions: numpy or math
     slope: Callable[[float], float]  # f'
     price: float  # f'(∞), of output mass where the target has none
+
+    def of(self, target: Array, ratio: Array) -> Array:
+        """Each token's term, from q > 0 and π/q."""
+        with np.errstate(divide="ignore"):  # f(0) may be infinite
+            return target * self.f(ratio, np)
 
     def off_support(self, mass: float) -> float:
         return mass * self.price if mass > 0 else 0.0
 
 
 _KINDS = {
-    "kl": _Divergence(lambda q, out, m: out - q - q * m.log(out / q), lambda u: 1 - 1 / u, 1.0),
-    "reverse_kl": _Divergence(
-        lambda q, out, m: q - out + out * m.log(out / q + _SMALLEST), math.log, math.inf
-    ),
+    "kl": _Divergence(lambda u, m: u - 1 - m.log(u), lambda u: 1 - 1 / u, 1.0),
+    "reverse_kl": _Divergence(lambda u, m: 1 - u + u * m.log(u + _SMALLEST), math.log, math.inf),
     "js": _Divergence(
-        lambda q, out, m: (
-            (q * m.log(2 * q / (q + out)) + out * m.log(2 * out / (q + out) + _SMALLEST)) / 2
-        ),
+        lambda u, m: (m.log(2 / (1 + u)) + u * m.log(2 * u / (1 + u) + _SMALLEST)) / 2,
         lambda u: (math.log(2) - math.log1p(1 / u)) / 2,
         math.log(2) / 2,
     ),
     "hellinger": _Divergence(
-        lambda q, out, m: (m.sqrt(out) - m.sqrt(q)) ** 2 / 2, lambda u: (1 - u**-0.5) / 2, 0.5
+        lambda u, m: (m.sqrt(u) - 1) ** 2 / 2, lambda u: (1 - u**-0.5) / 2, 0.5
     ),
-    "chi2": _Divergence(
-        lambda q, out, m: (out - q) * (out / q - 1), lambda u: 2 * (u - 1), math.inf
-    ),
-    "tv": _Divergence(lambda q, out, m: abs(out - q) / 2, lambda u: 0.5 if u > 1 else -0.5, 0.5),
+    "chi2": _Divergence(lambda u, m: (u - 1) ** 2, lambda u: 2 * (u - 1), math.inf),
+    "tv": _Divergence(lambda u, m: abs(u - 1) / 2, lambda u: 0.5 if u > 1 else -0.5, 0.5),
 }
 DIVERGENCES = tuple(_KINDS)
 
@@ -118,8 +114,11 @@ def divergence(target_probs: Law, output_probs: Law, kind: str) -> float:
     kl Σ q ln(q/π); reverse_kl Σ π ln(π/q); js ½KL(π‖m) + ½KL(q‖m), m = (π+q)/2; hellinger
     1 − Σ √(πq); chi2 Σ (π−q)²/q; tv ½Σ|π−q|. Infinite where it is so; ValueError on bad input.
     """
-    target, output = _laws(target_probs=target_probs, output_probs=output_probs)
-    return _measure(target, output, _known("kind", kind))
+    laws = _laws(target_probs=target_probs, output_probs=output_probs)
+    measure = _known("kind", kind)
+    target, output, off_support = _on_support(*laws)
+    inside = float(measure.of(target, output / target).sum())  # below 0 by rounding alone
+    return max(inside, 0.0) + measure.off_support(off_support)
 
 
 def solve(
@@ -140,73 +139,92 @@ def solve(
     kind = _known("divergence", divergence)
     if not (isinstance(budget, Real) and budget >= 0):
         raise ValueError(f"budget={budget!r} must be a number from 0 to infinity")
-    if budget <= 2 * _MARGIN:
-        return _optimum(target, draft, kind, 1.0, 1.0, 0.0)
-    rule = _search(target, draft, kind, float(budget), keep_support)
-    return _optimum(target, draft, kind, *rule)
+    rule = _LOSSLESS
+    if budget > 2 * _MARGIN:
+        family = _Family(*_on_support(target, draft), kind)
+        rule = family.best(float(budget), keep_support)
+    device = target_probs.device if isinstance(target_probs, Tensor) else "cpu"
+    return _optimum(target, draft, rule, device)
+
+
+class _Rule(NamedTuple):
+    above: float  # 1/α; infinite where no token with q > 0 is refused
+    below: float  # 1/β
+    zero_accept: float  # ρ
+    spent: float
+
+
+_LOSSLESS = _Rule(1.0, 1.0, 0.0, 0.0)
 
 
 class _Side:
-    """The tokens on one side of p = q, in order outwards from it; each list has that order."""
+    """The tokens on one side of p = q, from the farthest to the nearest."""
 
-    def __init__(self, tokens: Tensor, sign: float) -> None:
+    def __init__(self, target: Array, draft: Array, cost: Array, sign: float) -> None:
         self.sign = sign  # +1 where p ≥ q, so that the clamp takes mass away; −1 where p < q
-        beyond = tokens[:2].flip(1).cumsum(1).flip(1)  # masses of each token and all further out
-        ratio = tokens[1] / tokens[0]
-        self.ratio = [1.0, *ratio.tolist()]
-        self.moved = (sign * (ratio * beyond[0] - beyond[1])).tolist()  # with the level at this
-        self.target_mass, self.draft_mass = beyond.tolist()
-        self.cost = [0.0, *tokens[2].cumsum(0).tolist()]  # divergence of the tokens before it
+        self.ratio = draft / target
+        self.target_mass, self.draft_mass = _running_sum(target), _running_sum(draft)
+        self.moved = self.draft_mass - self.ratio * self.target_mass  # by a level at each token
+        self.moved *= sign
+        self.cost = cost
 
     def at(self, mass: float) -> tuple[float, float, float]:
         """What moves `mass`: the level, the target mass clamped to it, the cost of the others."""
-        if mass <= 0 or not self.moved:
-            return math.inf if self.sign > 0 else 0.0, 0.0, self.cost[-1]
-        first = min(bisect_right(self.moved, -mass), len(self.moved) - 1)
-        level = (self.draft_mass[first] - self.sign * mass) / self.target_mass[first]
-        level = sorted((self.ratio[first], level, self.ratio[first + 1]))[1]  # else by rounding
-        return level, self.target_mass[first], self.cost[first]
+        if mass <= 0 or not len(self.ratio):
+            return math.inf if self.sign > 0 else 0.0, 0.0, float(self.cost.sum())
+        last = max(int(self.moved.searchsorted(mass)) - 1, 0)  # of those that are clamped
+        clamped = self.target_mass.item(last)
+        level = (self.draft_mass.item(last) - self.sign * mass) / clamped
+        nearer = self.ratio.item(last + 1) if last + 1 < len(self.ratio) else 1.0
+        level = sorted((self.ratio.item(last), level, nearer))[1]  # else by rounding
+        return level, clamped, float(self.cost[last + 1 :].sum())
 
 
 class _Family:
     """The laws clamp(p, q/β, q/α), told apart by the mass that they reject.
 
-    `tokens` [3, n]: mass under the target, mass under the draft, divergence where the output is
-    the draft's; of a token or of several of about equal p/q. `off_support`: draft mass at q = 0.
+    `target` and `draft` [n] are masses at q > 0, `off_support` is the draft's mass at q = 0.
     """
 
-    def __init__(self, tokens: Tensor, kind: _Divergence, off_support: float) -> None:
-        ratio, order = (tokens[1] / tokens[0]).sort()
-        tokens, num_under = tokens[:, order], int((ratio < 1).sum())
-        self.under = _Side(tokens[:, :num_under].flip(1), -1.0)
-        self.over = _Side(tokens[:, num_under:], 1.0)
+    def __init__(self, target: Array, draft: Array, off_support: float, kind: _Divergence) -> None:
         self.kind, self.off_support = kind, off_support
+        ratio = draft / target
+        cost = kind.of(target, ratio)
+        self.whole = float(cost.sum()) + kind.off_support(off_support)
+        order, num_under = _ascending(ratio)
+        under, over = order[:num_under], order[num_under:][::-1].copy()
+        self.under, self.over = (
+            _Side(target.take(side), draft.take(side), cost.take(side), sign)
+            for side, sign in ((under, -1.0), (over, 1.0))
+        )
 
     def spent(self, rejected: float) -> tuple[float, float]:
         """The divergence, and its slope in `rejected`."""
         value, slopes = self.kind.off_support(self.off_support - rejected), []
         under, over = self.under.at(rejected), self.over.at(rejected - self.off_support)
         for (level, clamped, cost), limit in (under, -math.inf), (over, self.kind.price):
-            value += cost + (clamped * self.kind.terms(1.0, level, math) if clamped > 0 else 0.0)
+            value += cost + (clamped * self.kind.f(level, math) if clamped > 0 else 0.0)
             slopes.append(self.kind.slope(level) if clamped > 0 else limit)
         return value, slopes[0] - slopes[1]
 
-    def best(self, budget: float, keep_support: bool) -> tuple[float, float, float]:
-        """1/α (infinite where no token with q > 0 is refused), 1/β and ρ that spend the budget."""
+    def best(self, budget: float, keep_support: bool) -> _Rule:
+        """The rule that spends the budget, or all that it can."""
+        if self.whole <= budget and not (keep_support and self.off_support > 0):
+            return _Rule(math.inf, 0.0, float(self.off_support > 0), max(self.whole, 0.0))
         budget = min(budget, 1e300)
         goal, slack = budget - _MARGIN - _SLACK * budget, (_MARGIN + _SLACK * budget) / 2
         low = high = self.off_support
         all_fit = low > 0 and self.spent(low)[0] <= goal  # tokens with q > 0
         if all_fit:
             low = low if keep_support or math.isinf(self.kind.price) else 0.0
-        elif self.under.moved:
-            high = self.under.target_mass[0] - self.under.draft_mass[0]
+        elif len(self.under.ratio):
+            high = self.under.target_mass.item(-1) - self.under.draft_mass.item(-1)
         rejected = _falling_root(self.spent, low, high, goal, slack)
         if rejected == high and not all_fit:
-            return 1.0, 1.0, 0.0  # the acceptance cannot rise by its last bit
+            return _LOSSLESS  # the acceptance cannot rise by its last bit
         above, below = self.over.at(rejected - self.off_support)[0], self.under.at(rejected)[0]
         rho = 1 - rejected / self.off_support if rejected < self.off_support else 0.0
-        return above, below, rho
+        return _Rule(above, below, rho, max(self.spent(rejected)[0], 0.0))
 
 
 def _falling_root(
@@ -234,75 +252,74 @@ def _falling_root(
     return high
 
 
-def _bin(ratio: Tensor) -> Tensor:
-    """Exponent and first bits of a double: a logarithm, cut into bins, for the price of a shift."""
-    coarse = ratio.view(torch.int64) >> (52 - _BIN_BITS)
-    return coarse.sub_((1023 << _BIN_BITS) - _NUM_BINS // 2).clamp_(0, _NUM_BINS - 1)
+def _ascending(ratio: Array) -> tuple[Array, int]:
+    """The order in which positive numbers [n] rise, and how many are below 1.
+
+    To sort integers takes numpy a fraction of the time in which anything here finds an order: so
+    the bits of each number are sorted, the last ones replaced by its place.
+    """
+    mask = (1 << (len(ratio) - 1).bit_length()) - 1
+    keys = ratio.view(np.int64) & ~mask
+    keys |= np.arange(len(ratio))
+    keys.sort()
+    keys &= mask
+    rising = ratio.take(keys)
+    if not (rising[1:] >= rising[:-1]).all():  # some differ only in those bits
+        order = rising.argsort(kind="stable")  # quick, as few are out of order
+        keys, rising = keys.take(order), rising.take(order)
+    return keys, int(rising.searchsorted(1.0))
 
 
-def _search(
-    target: Tensor, draft: Tensor, kind: _Divergence, budget: float, keep_support: bool
-) -> tuple[float, float, float]:
-    """What `_Family.best` says of these tokens, most of them merged to bins of about equal p/q."""
-    target, draft, off_support = _on_support(target, draft)
-    tokens = torch.stack([target, draft, kind.terms(target, draft, torch)])
-    whole = float(tokens[2].sum()) + kind.off_support(off_support)
-    if whole <= budget and not (keep_support and off_support > 0):
-        return math.inf, 0.0, float(off_support > 0)
-    if len(target) <= _FEW:
-        return _Family(tokens, kind, off_support).best(budget, keep_support)
-    bins = _bin(draft / target)
-    merged = tokens.new_zeros(3, _NUM_BINS).scatter_add_(1, bins.expand(3, -1), tokens)
-    filled, is_open = merged[0] > 0, torch.zeros_like(merged[0], dtype=torch.bool)
-    while True:
-        inside = is_open.index_select(0, bins).nonzero().squeeze(1)
-        parts = torch.cat([merged[:, filled & ~is_open], tokens[:, inside]], dim=1)
-        rule = _Family(parts, kind, off_support).best(budget, keep_support)
-        needed = _bin(target.new_tensor(rule[:2]))
-        if is_open[needed].all():
-            return rule
-        is_open[needed] = True
+def _running_sum(values: Array) -> Array:
+    sums: Array = torch.from_numpy(values).cumsum(0).numpy()  # several times faster than numpy's
+    return sums
+
+
+def _on_support(target: Array, other: Array) -> tuple[Array, Array, float]:
+    """Masses [n] where the target is above 0, and the other law's mass elsewhere.
+
+    Where the other law is 0, the target's masses are merged.
+    """
+    inside, off_support = other > 0, 0.0
+    if target.min() == 0:
+        off_support = float(other @ (target == 0))
+        inside &= target > 0
+    elif inside.all():
+        return target, other, 0.0
+    lacking, first = float(target @ (other == 0)), int(inside.argmin())
+    inside[first] = lacking > 0  # the first token that is not inside stands for those merged
+    kept = np.flatnonzero(inside)
+    target, other = target.take(kept), other.take(kept)
+    if lacking > 0:
+        target[first], other[first] = lacking, 0.0
+    return target, other, off_support
 
 
 def _optimum(
-    target: Tensor, draft: Tensor, kind: _Divergence, high: float, low: float, rho: float
+    target_probs: Array, draft_probs: Array, rule: _Rule, device: torch.device | str
 ) -> Optimum:
-    ceiling, floor = target * high, target * low
-    accept = (ceiling / draft).clamp_(max=1)
-    output = torch.minimum(draft, ceiling).maximum(floor)
-    if (outside := target == 0).any():
-        accept.masked_fill_(outside, rho)
-        output = torch.where(outside, draft * rho, output)
-    residual = floor.sub_(draft).clamp_(min=0)
+    target, draft = (torch.from_numpy(law).to(device) for law in (target_probs, draft_probs))
+    high, low, rho, spent = rule
+    accept = (target * high).div_(draft).clamp_(max=1)
+    if (target_probs == 0).any():
+        accept.masked_fill_(target == 0, rho)
+    residual = torch.sub(draft, target, alpha=low).clamp_(max=0).abs_()
+    output = target.clone() if rule is _LOSSLESS else torch.addcmul(residual, draft, accept)
     rejected = float(residual.sum())
     if math.isinf(high):  # the largest α, and perhaps the smallest β, that do the same
-        least, most = torch.aminmax(torch.div(*_on_support(target, draft)[:2]))
+        inside = target > 0
+        least, most = torch.aminmax(target[inside] / draft[inside])
         high, low = max(1.0, 1 / float(least)), low or min(1.0, 1 / float(most))
     return Optimum(
         alpha=1 / high if rho == 0 else 0.0,
         beta=1 / low if low > 0 else math.inf,
-        acceptance=min(1.0, float(draft @ accept)) if rejected > 0 else 1.0,
-        divergence_spent=_measure(target, output, kind),
+        acceptance=max(0.0, 1 - rejected),
+        divergence_spent=spent,
         accept_probs=accept,
-        residual_probs=residual.div_(rejected) if rejected > 0 else target.clone(),
+        residual_probs=residual.div_(rejected) if rejected > 0 else target,
         output_probs=output,
         zero_accept=rho,
     )
-
-
-def _measure(target: Tensor, output: Tensor, kind: _Divergence) -> float:
-    target, output, off_support = _on_support(target, output)
-    inside = float(kind.terms(target, output, torch).sum())  # below 0 by rounding alone
-    return max(inside, 0.0) + kind.off_support(off_support)
-
-
-def _on_support(target: Tensor, other: Tensor) -> tuple[Tensor, Tensor, float]:
-    """Both laws where the target is above 0, and the other law's mass elsewhere."""
-    if target.min() > 0:
-        return target, other, 0.0
-    outside = target == 0
-    inside = (~outside).nonzero().squeeze(1)
-    return target[inside], other[inside], float(other @ outside.double())
 
 
 def _known(argument: str, name: str) -> _Divergence:
@@ -311,29 +328,32 @@ def _known(argument: str, name: str) -> _Divergence:
     return _KINDS[name]
 
 
-def _laws(**laws: Law) -> tuple[Tensor, Tensor]:
+def _laws(**laws: Law) -> tuple[Array, Array]:
     # An output law may be as small as β is large: what is left of a token's mass still counts.
     smallest = {"output_probs": 0.0}
     first, second = (_law(n, value, smallest.get(n, _SMALLEST)) for n, value in laws.items())
     if len(first) != len(second):
         lengths = f"have {len(first)} and {len(second)} entries"
         raise ValueError(f"{' and '.join(laws)} {lengths}, must have equally many")
-    return first, second.to(first.device)
+    return first, second
 
 
-def _law(name: str, value: Law, smallest: float) -> Tensor:
+def _law(name: str, value: Law, smallest: float) -> Array:
     try:
         law = value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{name}={value!r} must be [V] numbers from 0 to 1") from error
     if law.ndim != 1 or len(law) == 0 or law.is_complex():
         raise ValueError(f"{name} is {law.dtype} {list(law.shape)}, must be real [V], V ≥ 1")
-    law = law.detach().double()
-    lowest, total = float(law.min()), float(law.sum())
+    double = law.detach().to("cpu", torch.float64, copy=True)
+    total, probs = float(double.sum()), double.numpy()
+    lowest = float(probs.min())
     if not lowest >= 0:
         raise ValueError(f"{name} has an entry {lowest}, must have numbers from 0 to 1")
     if not abs(total - 1) <= _SUM_TOLERANCE:
         raise ValueError(f"{name} sums to {total}, must sum to 1 within {_SUM_TOLERANCE}")
     if abs(total - 1) > _NORMALISED:
-        law = law / total
-    return torch.nn.functional.threshold(law, smallest, 0.0) if lowest < smallest else law
+        probs *= 1 / total
+    if lowest < smallest and law.dtype == torch.float64:  # others know none so small but 0
+        probs[probs < smallest] = 0
+    return probs

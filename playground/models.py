@@ -21,10 +21,9 @@ from playground.catalog import PAIRS, folder_of
 from playground.contracts import KVState
 from playground.feature_draft import FeatureDraft, FeatureState, LeanFeature
 from playground.params import fail, lookup
+from playground.precision import PRECISIONS, fastest, shapes_of
 from playground.sampling import Constraints
 from playground.types import PairSpec
-
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.bfloat16}
 
 
 class ModelPair:
@@ -157,17 +156,7 @@ class ModelPair:
 
     def constraints(self) -> Constraints:
         """Forced and banned tokens of the target's generation config (Marian, BART, ...)."""
-        config = getattr(self.target, "generation_config", None)
-        bad = [w[0] for w in getattr(config, "bad_words_ids", None) or [] if len(w) == 1]
-        forced_last = getattr(config, "forced_eos_token_id", None)
-        if isinstance(forced_last, (list, tuple)):
-            forced_last = forced_last[0]
-        return Constraints(
-            banned=(*bad, *(getattr(config, "suppress_tokens", None) or ())),
-            banned_first=tuple(getattr(config, "begin_suppress_tokens", None) or ()),
-            forced_first=getattr(config, "forced_bos_token_id", None),
-            forced_last=forced_last,
-        )
+        return constraints_of(getattr(self.target, "generation_config", None))
 
     def check_length(self, prompt_ids: Sequence[int], max_new_tokens: int) -> None:
         """Raise ValueError when prompt or output cannot fit into either model's context."""
@@ -221,6 +210,20 @@ class ModelPair:
         return int(state.prefill([0]).shape[-1])
 
 
+def constraints_of(config: Any) -> Constraints:
+    """Forced and banned tokens of a generation config; banned words of several tokens are not."""
+    bad = [w[0] for w in getattr(config, "bad_words_ids", None) or [] if len(w) == 1]
+    forced_last = getattr(config, "forced_eos_token_id", None)
+    if isinstance(forced_last, (list, tuple)):
+        forced_last = forced_last[0]
+    return Constraints(
+        banned=(*bad, *(getattr(config, "suppress_tokens", None) or ())),
+        banned_first=tuple(getattr(config, "begin_suppress_tokens", None) or ()),
+        forced_first=getattr(config, "forced_bos_token_id", None),
+        forced_last=forced_last,
+    )
+
+
 def _context_window(model: Model | None) -> int | None:
     """Most positions a model has; None where there is no limit (relative positions)."""
     config = getattr(model, "config", None)
@@ -247,23 +250,26 @@ def load_pair(
     """Load a pair by its catalogue name, a PairSpec, or a local folder or Hub id of the target.
 
     device: a torch device; None takes CUDA where there is one. precision: "fp32", "bf16", "int8"
-    (weights only), or None for bf16 where the machine computes in it, else fp32. draft: folder or
+    (weights only), or None for the fastest here, measured once (see `precision`). draft: folder or
     Hub id of the draft, in place of the catalogue's. Raises ValueError naming the bad argument.
     """
     spec = _resolve(pair, draft)
     where = _device(device)
-    dtype = _dtype(precision, where)
+    if precision is not None:
+        lookup(PRECISIONS, precision, "precision")
     try:
-        return _load(spec, where, dtype, int8=precision == "int8")
+        return _load(spec, where, precision)
     except (OSError, SafetensorError) as error:  # missing or corrupt files, no network
         reason = str(error).strip().splitlines()[0]
         raise ValueError(f"pair: {spec.name!r} cannot be loaded: {reason}") from error
 
 
-def _load(spec: PairSpec, where: torch.device, dtype: torch.dtype, int8: bool) -> ModelPair:
+def _load(spec: PairSpec, where: torch.device, precision: str | None) -> ModelPair:
     for source in (spec.target, spec.draft, spec.feature):
         if spec.embedded and source and folder_of(source) is None:
             raise OSError(f"the embedded weights {source!r} are missing from assets/models")
+    precision = precision or _fastest(spec, where)
+    dtype = PRECISIONS[precision]
     tokenizer = weights.load_tokenizer(spec.target)
     target = weights.load_model(spec.target, dtype).to(where)
     drafter, draft_tokenizer = None, None
@@ -279,8 +285,20 @@ def _load(spec: PairSpec, where: torch.device, dtype: torch.dtype, int8: bool) -
         tokenizer,
         draft_tokenizer=draft_tokenizer,
         name=spec.name,
-        int8=int8,
+        int8=precision == "int8",
         feature=feature,
+    )
+
+
+def _fastest(spec: PairSpec, where: torch.device) -> str:
+    """The fastest precision for this pair, of which no weight is read."""
+    models = [weights.empty_model(source) for source in (spec.target, spec.draft) if source]
+    return fastest(
+        shapes_of(models[0]),
+        where,
+        int8=all(llama.fits(model) for model in models),
+        few_bits=weights.gguf_of(spec.target) is not None,
+        folder=weights.cache_folder(),
     )
 
 
@@ -302,10 +320,3 @@ def _device(device: str | None) -> torch.device:
     if found.type == "cuda" and not torch.cuda.is_available():
         raise fail("device", device, known)
     return found
-
-
-def _dtype(precision: str | None, device: torch.device) -> torch.dtype:
-    if precision is not None:
-        return lookup(PRECISIONS, precision, "precision")
-    fast = device.type == "cuda" or getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
-    return torch.bfloat16 if fast else torch.float32

@@ -14,7 +14,7 @@ from torch import Tensor
 _INT8_ROWS = 8  # up to here the packed products are faster than unpacked weights (on AVX-512)
 _INT4_ROWS = 12
 _GROUP = 32  # weights that share a scale and an offset in a 4-bit file
-_WIDE = 8192  # outputs from which two int8 planes of activations cost less than bf16 ones
+_WIDE = 32_000  # outputs from which two int8 planes of activations cost less than bf16 ones
 _OFFSET = 128  # oneDNN's fast path takes unsigned activations
 
 
@@ -100,14 +100,13 @@ class WideInt8(Dense):
         return y if self._bias is None else y + self._bias
 
 
-Product = type[Dense]
-
-
 def quantised(weight: Tensor, bias: Tensor | None) -> Dense:
     """The product with the fewest bits that keeps these weights' precision."""
-    if len(weight) >= _WIDE:
+    # Without these instructions oneDNN's sums overflow and the 4-bit kernel is a plain loop.
+    if len(weight) >= _WIDE and torch.cpu.get_capabilities().get("avx512_vnni"):
         return WideInt8(weight, bias)
-    return (Int4 if is_4bit(weight) else Int8)(weight, bias)
+    vectors = torch.backends.cpu.get_cpu_capability().startswith("AVX")
+    return (Int4 if vectors and is_4bit(weight) else Int8)(weight, bias)
 
 
 def is_4bit(weight: Tensor) -> bool:

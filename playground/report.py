@@ -6,7 +6,7 @@ Numbers have three significant digits; what does not exist is "–".
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from playground.charts import three
@@ -126,6 +126,54 @@ def pairs(specs: Sequence[PairSpec]) -> str:
     """A row for every pair."""
     rows = [[p.name, p.title, "embedded" if p.embedded else "Hub", p.license] for p in specs]
     return table(["name", "title", "where", "licence"], rows, num_left=4)
+
+
+_SWEEP_COLUMNS = {
+    "tok/s": "tokens_per_s",
+    "×": "speedup",
+    "accepted %": "acceptance_rate",
+    "tokens/pass": "tokens_per_target_pass",
+    "KL": "mean_divergence",
+    "fidelity %": "fidelity",
+    "ln p": "target_logprob",
+    "BLEU": "bleu",
+    "chrF": "chrf",
+    "sentence BLEU": "sentence_bleu",
+}
+
+
+def sweep(records: Sequence[Mapping[str, Any]], signatures: Mapping[str, str]) -> str:
+    """A row for every configuration, * for those on the Pareto front; then each compared with the
+    baseline, with intervals."""
+    if not records:
+        return "No prompt is complete yet."
+    known = {t: name for t, name in _SWEEP_COLUMNS.items() if any(r.get(name) for r in records)}
+    rows = []
+    for record in records:
+        cells = [three_digits(_scaled(t, record.get(name))) for t, name in known.items()]
+        rows.append([record["label"] + " *" * record["on_front"], *cells])
+    first, base = records[0], records[0]["baseline"]
+    head = f"{first['num_prompts']} prompts; baseline: {base}; [95 % of 1000 resamples of prompts]"
+    others = [f"{r['label']}: {changes(r)}" for r in records if r["label"] != base]
+    scored = [f"{name}: {signature}" for name, signature in signatures.items()]
+    return "\n".join([table(["run", *known], rows), "", head, *others, *scored])
+
+
+def changes(record: Mapping[str, Any]) -> str:
+    """What a configuration gains and loses against its baseline: "× 1.12 [1.08, 1.16] ..."."""
+    parts = [f"× {_spread(record, 'faster')} as fast"] if record["faster"] else []
+    for name, word in (("bleu_change", "BLEU"), ("chrf_change", "chrF")):
+        if record.get(name) is not None:
+            less = "lower" if record[name] < 0 else "higher"
+            parts.append(f"{word} {less} by {_spread(record, name, -1 if less == 'lower' else 1)}")
+    if record["mean_divergence"]:
+        parts.append(f"KL spent {_spread(record, 'mean_divergence')}")
+    return ", ".join(parts)
+
+
+def _spread(record: Mapping[str, Any], name: str, sign: int = 1) -> str:
+    ends = sorted(sign * record[f"{name}_{end}"] for end in ("low", "high"))
+    return f"{three(sign * record[name])} [{', '.join(map(three, ends))}]"
 
 
 def bench(record: dict[str, Any]) -> str:

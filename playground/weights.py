@@ -32,22 +32,33 @@ def load_tokenizer(source: str) -> Any:
 
 def load_model(source: str, dtype: torch.dtype, shared: Model | None = None) -> Model:
     """The model of a folder or Hub id. `shared`: whose embeddings a draft without its own uses."""
-    folder = folder_of(source)
-    if folder is not None:
-        weights = next(iter(sorted(folder.glob("*.gguf"))), None)
-        if weights is not None:
-            return _load_gguf(folder, weights, dtype)
-        if shared is not None:
-            return _load_sharing(folder, dtype, shared)
-    config = AutoConfig.from_pretrained(str(folder or source))
-    auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    folder, file = folder_of(source), gguf_of(source)
+    if file is not None:
+        return _fill(empty_model(source, dtype), _converted(file, dtype))
+    if folder is not None and shared is not None:
+        return _sharing(source, load_file(folder / "model.safetensors"), dtype, shared)
+    auto, _ = _kind(source)
     return auto.from_pretrained(str(folder or source), dtype=dtype, use_safetensors=True)
 
 
-def _empty_model(folder: Path, dtype: torch.dtype) -> Model:
-    config = AutoConfig.from_pretrained(str(folder))
+def gguf_of(source: str) -> Path | None:
+    """The GGUF file of a folder that has one."""
+    folder = folder_of(source)
+    return None if folder is None else next(iter(sorted(folder.glob("*.gguf"))), None)
+
+
+def empty_model(source: str, dtype: torch.dtype = torch.bfloat16) -> Model:
+    """The model of a folder or Hub id on the meta device: shapes without weights."""
+    auto, config = _kind(source)
     with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(config, dtype=dtype)
+        return auto.from_config(config, dtype=dtype)
+
+
+def _kind(source: str) -> tuple[Any, Any]:
+    """(transformers' auto class, configuration) of a folder or Hub id."""
+    config = AutoConfig.from_pretrained(str(folder_of(source) or source))
+    auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    return auto, config
 
 
 def _fill(model: Model, weights: dict[str, torch.Tensor]) -> Model:
@@ -62,14 +73,9 @@ def _fill(model: Model, weights: dict[str, torch.Tensor]) -> Model:
     return model
 
 
-def _load_gguf(folder: Path, weights: Path, dtype: torch.dtype) -> Model:
-    """The embedded GGUF, converted once and kept in the user's cache folder."""
-    return _fill(_empty_model(folder, dtype), _converted(weights, dtype))
-
-
 def _converted(weights: Path, dtype: torch.dtype) -> dict[str, torch.Tensor]:
     stamp = f"{weights.stat().st_size}-{str(dtype).removeprefix('torch.')}"
-    kept = _cache_folder() / f"{weights.stem}-{stamp}.safetensors"
+    kept = cache_folder() / f"{weights.stem}-{stamp}.safetensors"
     if kept.exists():
         with safe_open(kept, "pt") as file:
             return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
@@ -84,7 +90,8 @@ def _converted(weights: Path, dtype: torch.dtype) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
+    """Where converted weights and what was measured are kept: in the user's cache folder."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "decoding-playground"
 
@@ -97,26 +104,22 @@ def load_feature(source: str, dtype: torch.dtype, target: Model) -> FeatureDraft
         raise OSError(f"no folder {source!r}")
     weights = load_file(folder / "model.safetensors")
     fuse, own = (weights.pop(f"{name}.weight").to(target.device, dtype) for name in ("fuse", "own"))
-    model = _sharing(folder, weights, dtype, target).to(target.device)
+    model = _sharing(source, weights, dtype, target).to(target.device)
     return FeatureDraft(model, tuple(model.config.taps), fuse, own)
 
 
-def _load_sharing(folder: Path, dtype: torch.dtype, shared: Model) -> Model:
+def _sharing(
+    source: str, weights: dict[str, torch.Tensor], dtype: torch.dtype, shared: Model
+) -> Model:
     """A draft that ships only its layers and reads and writes through the target's embeddings.
 
     `head_ids`, where the file has them, are the only tokens it writes: a cheaper head, which never
     changes what verification lets through.
     """
-    return _sharing(folder, load_file(folder / "model.safetensors"), dtype, shared)
-
-
-def _sharing(
-    folder: Path, weights: dict[str, torch.Tensor], dtype: torch.dtype, shared: Model
-) -> Model:
     head_ids = weights.pop("head_ids", None)
     weights = {key: value.to(dtype) for key, value in weights.items()}
     weights["model.embed_tokens.weight"] = shared.get_input_embeddings().weight
-    model = _fill(_empty_model(folder, dtype), weights)
+    model = _fill(empty_model(source, dtype), weights)
     if head_ids is not None:
         model.register_buffer("head_ids", head_ids.long(), persistent=False)
     return model

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ torch.set_num_threads(1)  # the models of most tests are tiny: threads would onl
 
 ROOT = Path(__file__).resolve().parent.parent
 START_S = 120.0
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -85,26 +87,28 @@ def page_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         process.wait(30)
 
 
+def launch_chromium(
+    playwright: Any, width: int = 1280, height: int = 900, language: str = "en-US"
+) -> Any:
+    """A browser with a fresh profile."""
+    return playwright.chromium.launch_persistent_context(
+        tempfile.mkdtemp(prefix="dp-profile-"),
+        executable_path=CHROMIUM,
+        args=FLAGS,
+        viewport={"width": width, "height": height},
+        locale=language,
+        accept_downloads=True,
+    )
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     """A playwright chromium launcher: call it with a viewport width for a fresh profile."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
+    if CHROMIUM is None:
         pytest.skip("chromium is not installed")
     with sync_api.sync_playwright() as playwright:
-
-        def launch(width: int = 1280, height: int = 900, language: str = "en-US") -> Any:
-            return playwright.chromium.launch_persistent_context(
-                tempfile.mkdtemp(prefix="dp-profile-"),
-                executable_path=path,
-                args=FLAGS,
-                viewport={"width": width, "height": height},
-                locale=language,
-                accept_downloads=True,
-            )
-
-        yield launch
+        yield partial(launch_chromium, playwright)
 
 
 @pytest.fixture

@@ -30,7 +30,13 @@ from playground.demonstrations.searches import (
     tree_step,
 )
 from playground.lessons import tree
-from playground.lessons.mentoring import ARTICLE_CURVE, ARTICLE_DRAFT, ARTICLE_TARGET
+from playground.lessons.mentoring import (
+    ARTICLE_CURVE,
+    ARTICLE_DRAFT,
+    ARTICLE_TARGET,
+    BUMPS_DRAFT,
+    BUMPS_TARGET,
+)
 from playground.lessons.speculation import overlap
 from playground.lessons.stopping import END, LAWS, WIDTH, provisional, stops
 from playground.lessons.tree import CHAPTER, FIRST, SECOND
@@ -43,6 +49,7 @@ from tests.table_lm import TableLM as RandomLM
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "two_step_tree.json").read_text())
 ARTICLE = ARTICLE_TARGET, ARTICLE_DRAFT
+BUMPS = BUMPS_TARGET, BUMPS_DRAFT
 
 # --- greedy can lose ------------------------------------------------------------------------------
 
@@ -159,10 +166,11 @@ def test_the_three_modes_end_one_after_another_and_each_finds_more() -> None:
 )
 def test_modes_replay_on_any_search(seed: int, scoring: dict[str, Any]) -> None:
     pair = ModelPair(RandomLM(6, seed, eos=5))
-    record = decode(
-        pair, [1], "beam", num_beams=3, max_new_tokens=7, early_stopping="never", **scoring
-    )
-    replayed(pair, record)
+    for width in (1, 3):
+        record = decode(
+            pair, [1], "beam", num_beams=width, max_new_tokens=7, early_stopping="never", **scoring
+        )
+        replayed(pair, record)
 
 
 def test_bounds_are_those_of_the_modes() -> None:
@@ -176,9 +184,18 @@ def test_bounds_are_those_of_the_modes() -> None:
                 assert step.stops[mode] == ((step.bounds[mode] or 0.0) <= step.worst)
 
 
-@pytest.mark.parametrize("params", [{}, {"early_stopping": True}])
-def test_only_a_record_of_mode_never_tells_the_others(params: dict[str, Any]) -> None:
-    record = decode(ModelPair(TableLM({(0,): LAWS[0]}, eos=END)), [0], "beam", **params)
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("greedy", {}),
+        ("beam", {}),
+        ("beam", {"early_stopping": True}),
+        ("diverse_beam", {"early_stopping": "never"}),
+    ],
+)
+def test_only_a_record_of_mode_never_tells_the_others(method: str, params: dict[str, Any]) -> None:
+    pair = ModelPair(TableLM({(PROMPT,): LAWS[0]}, eos=END))
+    record = decode(pair, [PROMPT], method, max_new_tokens=3, **params)
     with pytest.raises(ValueError, match="early_stopping"):
         stopping(record)
 
@@ -255,14 +272,27 @@ def test_the_articles_laws_are_those_of_the_token_lab() -> None:
     assert tuple(float(row[2]) for row in rows) == ARTICLE_DRAFT
 
 
-def test_no_rule_is_above_mentored_decoding() -> None:
-    curves = {curve.rule: curve for curve in rule_curves(*ARTICLE)}
+@pytest.mark.parametrize("laws", [ARTICLE, BUMPS])
+def test_no_rule_is_above_mentored_decoding(laws: tuple[Any, Any]) -> None:
+    curves = {curve.rule: curve for curve in rule_curves(*laws)}
     assert set(curves) == set(VERIFIERS) - {"exact", "block"}
     for curve in curves.values():
         assert curve.finite()
         for point in curve.finite():
-            best = solve(*ARTICLE, point.divergence, keep_support=False)
-            assert point.acceptance <= best.acceptance + 1e-9, (curve.rule, point)
+            best = solve(*laws, point.divergence, keep_support=False)
+            assert point.behind == pytest.approx(best.acceptance - point.acceptance, abs=1e-12)
+            assert point.behind >= -1e-9, (curve.rule, point)
+    assert all(p.behind == pytest.approx(0, abs=1e-6) for p in curves["mentored"].points)
+
+
+def test_on_the_bumps_the_rules_come_apart() -> None:
+    """But for the two that cut tokens of the target off: only the whole draft has a finite KL."""
+    for curve in rule_curves(*BUMPS):
+        furthest = max(point.behind or 0.0 for point in curve.finite())
+        if curve.rule in ("top_k", "relaxed"):
+            assert [point.acceptance for point in curve.finite()] == [1.0]
+        elif curve.rule != "mentored":
+            assert furthest > 0.01, curve.rule
 
 
 def test_every_rules_curve_is_its_own_outcome() -> None:

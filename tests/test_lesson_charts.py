@@ -29,6 +29,7 @@ def figures() -> dict[str, go.Figure]:
     return {
         "speed": charts.speed_curve({EVIL: speed_curve(0.8, 0.1)}, [RUN]),
         "rules": charts.rule_tradeoffs(rule_curves(*ARTICLE, 6), here, {"lenience": EVIL}),
+        "behind": charts.rule_shortfalls(rule_curves(*ARTICLE, 6), {"lenience": EVIL}),
         "family": charts.family_curves(family(*ARTICLE, 4), {"kl": EVIL}),
         "overlap": charts.overlap_bars(overlap(*ARTICLE), names),
         "length": charts.length_curves("length", [0.0, 0.5, 1.0]),
@@ -85,6 +86,13 @@ def test_mentored_has_its_colour_and_a_point(drawn: dict[str, go.Figure]) -> Non
     assert (star.x[0], star.y[0]) == (pytest.approx(0.2), pytest.approx(50, abs=0.5))
 
 
+def test_rules_that_move_in_steps_are_marks(drawn: dict[str, go.Figure]) -> None:
+    modes = {trace.name: trace.mode for trace in drawn["behind"].data}
+    assert modes["mentored"] == modes["ensemble"] == "lines"
+    assert modes["top_k"] == modes["cascade"] == "markers"
+    assert max(named(drawn["behind"], "mentored").y) == pytest.approx(0, abs=1e-6)
+
+
 def test_bars_of_both_laws_stack_to_them(drawn: dict[str, go.Figure]) -> None:
     shared, rejected, corrected = (trace.y for trace in drawn["overlap"].data)
     assert [a + b for a, b in zip(shared, rejected, strict=True)] == pytest.approx(ARTICLE_DRAFT)
@@ -103,10 +111,14 @@ def test_memory_is_drawn_in_mib(drawn: dict[str, go.Figure]) -> None:
 
 def test_modes_stop_where_their_bound_falls_to_the_worst(drawn: dict[str, go.Figure]) -> None:
     ends = {t.name.partition(":")[0]: t for t in drawn["stopping"].data if t.mode == "markers"}
-    assert {mode: trace.x[0] for mode, trace in ends.items()} == {"false": 4, "never": 6}
+    assert {mode: trace.x[0] for mode, trace in ends.items()} == {
+        "false": 4,
+        "never": 6,
+        "true": 2,
+    }
     worst = named(drawn["stopping"], WORDS["worst"])
     assert worst.y[0] is None and worst.y[1] is not None
-    for trace in ends.values():
+    for trace in (ends["false"], ends["never"]):
         assert trace.y[0] <= worst.y[trace.x[0] - 1]
 
 

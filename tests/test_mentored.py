@@ -368,17 +368,41 @@ def test_whole_vocabulary_in_single_precision(kind: str, keep: bool) -> None:
 
 
 @quick
-@given(pairs(), budgets, kinds, st.booleans())
-def test_bins_give_what_sorting_every_token_gives(pair, budget, kind, keep) -> None:
+@given(st.integers(0, 10**6), st.integers(1, 300), st.sampled_from([0.0, 1e-15, 1e-11, 1.0, 300.0]))
+def test_order_is_that_of_every_bit(seed: int, size: int, spread: float) -> None:
+    """Also where numbers differ only in the bits that their place takes while they are sorted."""
+    rng = np.random.default_rng(seed)
+    numbers = 10.0 ** rng.uniform(-spread / 2, spread / 2, size) * rng.choice([1.0, 0.5], size)
+    numbers[rng.integers(size)] = 0.0
+    order, num_below_one = mentored._ascending(numbers)
+    assert sorted(order.tolist()) == list(range(size))
+    assert numbers[order].tolist() == sorted(numbers)
+    assert num_below_one == (numbers < 1).sum()
+
+
+@quick
+@given(pairs(), budgets, kinds, st.booleans(), st.integers(1, 9))
+def test_tokens_that_the_draft_lacks_act_as_one(pair, budget, kind, keep, parts) -> None:
     target, draft = pair
-    sorted_all = solve(target, draft, budget, kind, keep)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mentored, "_FEW", 1)
-        patch.setattr(mentored, "_BIN_BITS", 0)
-        patch.setattr(mentored, "_NUM_BINS", 12)
-        binned = solve(target, draft, budget, kind, keep)
-    assert binned.acceptance == pytest.approx(sorted_all.acceptance, abs=1e-11)
-    np.testing.assert_allclose(binned.output_probs, sorted_all.output_probs, atol=1e-9)
+    one_more = np.append(target * 0.9, 0.1), np.append(draft, 0.0)
+    in_parts = np.append(target * 0.9, [0.1 / parts] * parts), np.append(draft, [0.0] * parts)
+    whole, split = (solve(*laws, budget, kind, keep) for laws in (one_more, in_parts))
+    assert split.acceptance == pytest.approx(whole.acceptance, abs=1e-11)
+    shown = split.output_probs[: len(target)]
+    np.testing.assert_allclose(shown, whole.output_probs[:-1], atol=1e-9)
+    assert split.output_probs[len(target) :].sum().item() == pytest.approx(
+        whole.output_probs[-1].item(), abs=1e-9
+    )
+
+
+def test_a_draft_with_a_trimmed_head_spends_the_budget() -> None:
+    noise = torch.Generator().manual_seed(0)
+    target, draft = (torch.randn(49_152, generator=noise).mul(3).softmax(0) for _ in range(2))
+    draft[16_384:] = 0
+    draft /= draft.sum()
+    got = solve(target, draft, 0.2)
+    assert 0.2 - 1e-6 < divergence(target, got.output_probs, "kl") <= 0.2
+    assert (got.output_probs[16_384:] > 0).all()
 
 
 @settings(quick, max_examples=150)

@@ -81,6 +81,30 @@ def test_precision_is_that_of_the_weights(tmp_path: Path) -> None:
         pg.load_pair(folder, draft=draft, precision="fp7")
 
 
+def test_the_default_precision_is_the_fastest_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The probe is asked with the target's shapes and decides; int8 where both models can."""
+    target = save(tmp_path / "target", llama(), tokenizer())
+    drafts = save(tmp_path / "llama", llama(), tokenizer()), str(tmp_path / "gpt2")
+    small = GPT2Config(
+        vocab_size=64, n_embd=32, n_layer=1, n_head=4, bos_token_id=1, eos_token_id=2
+    )
+    save(tmp_path / "gpt2", GPT2LMHeadModel(small), tokenizer())
+    asked = []
+
+    def probe(shapes: Any, device: torch.device, int8: bool, few_bits: bool, folder: Path) -> str:
+        asked.append((shapes[48, 32], device.type, int8, few_bits))
+        return "int8" if int8 else "fp32"
+
+    monkeypatch.setattr("playground.models.fastest", probe)
+    found = [pg.load_pair(target, "cpu", draft=draft).precision for draft in drafts]
+    assert found == ["int8", "fp32"]
+    assert asked == [(4, "cpu", True, False), (4, "cpu", False, False)]
+    pg.load_pair(target, draft=drafts[0], precision="bf16")
+    assert len(asked) == 2
+
+
 @pytest.mark.parametrize(
     ("other", "reason"),
     [(tokenizer("hgfedcba"), "differ"), (tokenizer(eos="a"), "eos")],
@@ -240,7 +264,9 @@ def test_the_translation_pair_translates() -> None:
     result = pg.decode(pair, "And God said unto Moses, Speak.", "greedy", max_new_tokens=32)
     assert result.text is not None and result.text.startswith("Dieu dit à Moïse")
     assert result.finish_reason == "eos"
-    assert pair.tokenizer.decode(pair.encode("L'été, il a dit: Oui.")[:-1]) == "L'été, il a dit: Oui."
+    assert (
+        pair.tokenizer.decode(pair.encode("L'été, il a dit: Oui.")[:-1]) == "L'été, il a dit: Oui."
+    )
 
 
 @needs_translate

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import playground as pg
 from playground import traces
+from playground.axes import X_AXES, Y_AXES
 from playground.compare import Comparison
 from playground.types import to_json
 from playground.ui.beam_tree import beam_tree_html
@@ -64,10 +65,10 @@ def changed(change: Callable[[dict[str, Any]], Any]) -> str:
     return json.dumps(found)
 
 
-def draw_everything(comparison: Comparison) -> None:
+def draw_everything(comparison: Comparison, **axes: str) -> None:
     """Every panel of the page, in every language, as a browser is sent it."""
     board = Board.of(comparison, recorded=True)
-    parts: list[str] = [comparison.figure().to_json()]
+    parts: list[str] = [comparison.figure(**axes).to_json()]
     for say in map(Words, LANGUAGES):
         parts += [card_html(view, say) for view in board.views.values()]
         parts += [table_html(board.rows(), say), verdict(board.rows(), comparison.baseline, say)]
@@ -306,4 +307,5 @@ def test_changed_numbers_of_a_run_are_refused_or_shown(data: st.DataObject) -> N
     except ValueError as error:
         assert str(error).startswith("trace")
         return
-    draw_everything(comparison)
+    x, y = data.draw(st.sampled_from(list(X_AXES))), data.draw(st.sampled_from(list(Y_AXES)))
+    draw_everything(comparison, x=x, y=y)

@@ -66,7 +66,16 @@ class Visitor:
 
     def wait_done(self, count: int = 5) -> None:
         self.tab.wait_for_function(DONE.format(count), timeout=LONG_MS)
-        self.tab.wait_for_selector("#chart .scatterlayer .trace", timeout=LONG_MS)
+        self.wait_chart()
+
+    def wait_chart(self) -> None:
+        self.tab.wait_for_selector("#chart .textpoint", state="attached", timeout=LONG_MS)
+
+    def wait_value(self, selector: str, value: str) -> None:
+        """Until a control has this value."""
+        self.tab.wait_for_function(
+            "([s, v]) => document.querySelector(s)?.value === v", arg=[selector, value]
+        )
 
     def wait_running(self) -> None:
         self.tab.wait_for_selector(".dp-running .dp-text:not(.dp-none)", timeout=LONG_MS)

@@ -442,8 +442,7 @@ def commonest(talks: list[Talk], embeddings: Tensor) -> list[int]:
 class Head:
     """The commonest ids exactly, and a fresh random part of the rest that stands for all of it."""
 
-    def __init__(self, talks: list[Talk], embeddings: Tensor, common: int, others: int) -> None:
-        order = commonest(talks, embeddings)
+    def __init__(self, order: list[int], embeddings: Tensor, common: int, others: int) -> None:
         self.embeddings, self.others = embeddings, others
         self.rest = torch.tensor(order[common:])
         self.common = embeddings[torch.tensor(order[:common])]
@@ -522,7 +521,8 @@ def train(args: argparse.Namespace) -> None:
     draft, embeddings = new_draft(args.layers)
     if args.start:
         draft.load_state_dict(load_file(args.start), strict=False)
-    head = Head(corpus.train, embeddings, args.common, args.others)
+    order = commonest(corpus.train, embeddings)
+    head = Head(order, embeddings, args.common, args.others)
     held_out = next(iter(corpus.held_out.values()))  # the same while other corpora grow
     random.Random(0).shuffle(held_out)
     generator = torch.Generator().manual_seed(args.seed)

@@ -17,7 +17,21 @@ states as drafting does (EAGLE-3's training-time test); the loss of every step i
 
 The embeddings (input and head) are the target's, frozen and not in the file.
 
-COMMANDS
+What made the shipped file, from the repository's root, OLD being the first corpus of
+`chat_draft.py`, DRAFT its float32 weights before `export`, RUN standing for
+`python -m assets.recipes.feature_draft --work WORK`:
+
+    RUN states OLD --last
+    RUN states assets/data/chat-corpus-2.jsonl.gz --last
+    RUN train --name f1 --start DRAFT --steps 250 --unroll 1
+    RUN --seed 2 train --name f2 --start WORK/f1.safetensors --steps 700 --cool 700 --warm 20
+    RUN --seed 3 train --name f3 --start WORK/f2.safetensors --steps 280 --cool 280 --warm 15 \
+        --rate 3e-3
+    RUN evaluate WORK/f3.safetensors
+    RUN export WORK/f3.safetensors
+
+Seeds are fixed, but files of states joined while training ran, and sums in bfloat16 depend on the
+processor: a second run gives a like draft, not the same bits.
 """
 
 import argparse
@@ -26,6 +40,7 @@ import json
 import math
 import random
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +54,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 from assets.recipes.chat_draft import (
     ASSETS,
     SHARD,
+    Head,
     commonest,
     draft_config,
     is_held_out,
@@ -100,7 +116,7 @@ def make_states(args: argparse.Namespace) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """One conversation: ids [n], the target's states [n - 1, taps + 1, d] after all but the last."""
+    """One conversation: ids [n]; the target's states [n - 1, taps + 1, d], last id left out."""
 
     ids: Tensor
     num_prompt: int
@@ -122,6 +138,7 @@ class Corpus:
         self.refresh()
 
     def refresh(self) -> None:
+        """Read new files; their tensors stay on disk until they are used."""
         for path in sorted(set(self.folder.glob("*.safetensors")) - self.seen):
             self.seen.add(path)
             shard, at_id, at_state = load_file(path), 0, 0
@@ -293,23 +310,7 @@ def descend(
     return gradients, [overlap / total for overlap, total in zip(overlaps, totals, strict=True)]
 
 
-class Head:
-    """The commonest ids exactly, and a fresh random part of the rest that stands for all of it."""
-
-    def __init__(self, order: list[int], embeddings: Tensor, common: int, others: int) -> None:
-        self.embeddings, self.others = embeddings, others
-        self.rest = torch.tensor(order[common:])
-        self.common = embeddings[torch.tensor(order[:common])]
-        self.bias = torch.zeros(common + others)
-        self.bias[common:] = math.log(len(self.rest) / others)
-
-    def draw(self, generator: torch.Generator) -> Tensor:
-        """Output rows [common + others, d] for one step."""
-        chosen = torch.randint(len(self.rest), (self.others,), generator=generator)
-        return torch.cat([self.common, self.embeddings[self.rest[chosen]]])
-
-
-def batches(corpus: Corpus, rng: random.Random, num_tokens: int):
+def batches(corpus: Corpus, rng: random.Random, num_tokens: int) -> Iterator[list[Talk]]:
     """Epoch after epoch, conversations of like length together, in random order."""
     while True:
         corpus.refresh()
@@ -348,6 +349,7 @@ def measure(
 
 
 def load_weights(draft: FeatureDraft, path: Path) -> None:
+    """Weights of a feature draft, or of a two-layer draft to begin from (projections stay zero)."""
     state = {n.removeprefix("model."): w.float() for n, w in load_file(path).items()}
     state.pop("head_ids", None)
     missing, unexpected = draft.load_state_dict(state, strict=False)
@@ -356,12 +358,13 @@ def load_weights(draft: FeatureDraft, path: Path) -> None:
 
 
 def weights_of(draft: FeatureDraft) -> dict[str, Tensor]:
+    """What is trained and shipped."""
     return {n: w.detach() for n, w in draft.state_dict().items() if "rotary" not in n}
 
 
-def vocabulary_order(args: argparse.Namespace, corpus: Corpus, embeddings: Tensor) -> list[int]:
+def vocabulary_order(work: Path, corpus: Corpus, embeddings: Tensor) -> list[int]:
     """All ids, the commonest first; kept in a file, since it must not change between runs."""
-    path = args.work / "order.json"
+    path = work / "order.json"
     if not path.exists():
         path.write_text(json.dumps(commonest(corpus.train, embeddings)))
     return json.loads(path.read_text())
@@ -374,7 +377,7 @@ def train(args: argparse.Namespace) -> None:
     embeddings = read_target()["model.embed_tokens.weight"]
     draft = FeatureDraft(args.layers)
     load_weights(draft, args.start)
-    order = vocabulary_order(args, corpus, embeddings)
+    order = vocabulary_order(args.work, corpus, embeddings)
     head = Head(order, embeddings, args.common, args.others)
     head_ids = torch.tensor(sorted(order[: args.head]))
     held_out = list(corpus.held_out["chat-corpus"])
@@ -390,8 +393,6 @@ def train(args: argparse.Namespace) -> None:
     average = {name: weight.clone() for name, weight in weights_of(draft).items()}
     began, num_tokens, overlaps = time.perf_counter(), 0, [0.0] * args.unroll
     log = (args.work / f"{args.name}.jsonl").open("a")
-    if args.measure_start:
-        print(json.dumps(measure(draft, embeddings, held_out, head_ids, 1)), flush=True)
     for step, talks in enumerate(batches(corpus, random.Random(args.seed), args.batch), start=1):
         warm = min(1.0, step / args.warm)
         cool = min(1.0, (args.steps - step + 1) / max(1, args.cool))
@@ -433,7 +434,7 @@ def evaluate(args: argparse.Namespace) -> None:
     embeddings = read_target()["model.embed_tokens.weight"]
     draft = FeatureDraft(args.layers)
     load_weights(draft, args.weights)
-    order = vocabulary_order(args, corpus, embeddings)
+    order = vocabulary_order(args.work, corpus, embeddings)
     head_ids = torch.tensor(sorted(order[: args.head]))
     for name, talks in corpus.held_out.items():
         print(name, json.dumps(measure(draft, embeddings, talks, head_ids, 4)), flush=True)
@@ -490,19 +491,18 @@ def main() -> None:
     command.add_argument("--every", type=int, default=100, help="steps between measurements")
     command.add_argument("--quick", type=int, default=40, help="conversations measured")
     command.add_argument("--head", type=int, default=16384, help="ids that the draft writes")
-    command.add_argument("--measure-start", action="store_true")
 
     command = commands.add_parser("evaluate", help=evaluate.__doc__)
     command.set_defaults(run=evaluate)
     command.add_argument("weights", type=Path)
     command.add_argument("--layers", type=int, default=2)
-    command.add_argument("--head", type=int, default=16384, help="ids that the draft writes")
+    command.add_argument("--head", type=int, default=8192, help="ids that the draft writes")
 
     command = commands.add_parser("export", help=export.__doc__)
     command.set_defaults(run=export)
     command.add_argument("weights", type=Path)
     command.add_argument("--output", type=Path, default=FEATURE)
-    command.add_argument("--head", type=int, default=16384, help="ids that the draft writes")
+    command.add_argument("--head", type=int, default=8192, help="ids that the draft writes")
 
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

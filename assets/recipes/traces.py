@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from playground import traces
-from playground.compare import compare
+from playground.compare import DEFAULT_COMMON, compare
 from playground.models import load_pair
 from playground.ui.examples import examples_of
 from playground.ui.setup import Setup, to_record
 
 FOLDER = Path(__file__).resolve().parent.parent / "traces"
-REPEATS = 3
 EXAMPLES = examples_of("chat")
+REPEATS = 3  # the median is kept: one hiccup of the machine does not count
 
 SETUPS = {
     "fact": Setup(EXAMPLES["Fact"], repeats=REPEATS),  # what the page starts with
     "story": Setup(
         EXAMPLES["Story"],
+        common=DEFAULT_COMMON | {"max_new_tokens": 48},
         runs={
             "sample": {"method": "sample"},
             "diverse beam": {"method": "diverse_beam", "num_beams": 4, "num_return_sequences": 4},

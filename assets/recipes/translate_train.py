@@ -31,6 +31,7 @@ from assets.recipes.translate_model import (
 )
 
 MATRICES = ("attention", "wi", "wo")
+ROWS = 256  # of logits at a time
 
 
 # ---------------------------------------------------------------------------- optimiser
@@ -94,18 +95,40 @@ def half_precision(weights: Weights) -> Weights:
     return {name: w.bfloat16() for name, w in weights.items()}
 
 
+@torch.no_grad()
+def pull(logits: Tensor, wanted: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Gradient [N, V] in the logits of cross-entropy with smoothed labels, and the plain
+    cross-entropy [N] of ids [N]; by hand, a few rows at a time, since memory is what it costs."""
+    gradients, losses = [], []
+    for given, ids in zip(logits.split(ROWS), wanted.split(ROWS), strict=True):
+        gradient = given.float().softmax(-1)
+        chosen = gradient.gather(1, ids[:, None])
+        losses.append(-chosen.log())
+        gradient -= smoothing / gradient.shape[1]
+        gradient.scatter_(1, ids[:, None], chosen - (1 - smoothing) - smoothing / gradient.shape[1])
+        gradients.append(gradient.to(logits.dtype))
+    return torch.cat(gradients), torch.cat(losses)
+
+
+def pulled(logits: Tensor, gradient: Tensor, value: Tensor) -> Tensor:
+    """A scalar worth `value`, whose gradient in logits [N, V] is `gradient` / N."""
+    moving = (logits * gradient).sum() / len(logits)
+    return moving - moving.detach() + value
+
+
 def losses_of(
     shape: Shape, weights: Weights, batch: data.Batch, smoothing: float, drop: Drop
 ) -> tuple[Tensor, Tensor]:
-    """Cross-entropy with smoothed labels, and that of the guided head with the batch's links."""
+    """Cross-entropy (trained with smoothed labels), and that of the guided head with the links."""
     w = half_precision(weights)
     states = encode(w, shape.heads, batch.source, drop)
     h, seen = decode(w, shape.heads, states, batch.source, batch.target, drop, shape.guided)
     real = batch.target != data.PAD
-    logits = logits_of(w, h[real]).float()
-    loss = F.cross_entropy(logits, batch.target[real], label_smoothing=smoothing)
+    logits = logits_of(w, h[real])
+    gradient, loss = pull(logits, batch.target[real], smoothing)
     assert seen is not None and batch.links is not None
-    return loss, -(batch.links * seen).sum() / real.sum()
+    alignment = -(batch.links * seen).sum() / real.sum()
+    return pulled(logits, gradient, loss.mean()), alignment
 
 
 @torch.inference_mode()

@@ -10,14 +10,10 @@ seconds are those of decoding; the traces that the page shows are made off that 
 from __future__ import annotations
 
 import json
-import os
-import platform
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Any
 
-import torch
-
+from playground import machine
 from playground.bench.beams import beams
 from playground.bench.laps import BUDGET, TEMPERATURE, Bench, Row
 from playground.bench.precision import precision
@@ -44,32 +40,16 @@ def run(bench: Bench, parts: Sequence[str]) -> dict[str, Any]:
 
 def setup(bench: Bench) -> Row:
     """What the figures depend on."""
-    pair = bench.pair
-    gpu = torch.cuda.get_device_name(pair.device) if pair.device.type == "cuda" else None
     return {
-        "pair": pair.name,
-        "precision": pair.precision,
-        "device": gpu or str(pair.device),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
+        "pair": bench.pair.name,
+        "precision": bench.pair.precision,
+        **machine.facts(bench.pair.device),
         "prompts": len(bench.prompts),
         "max_new_tokens": bench.max_new_tokens,
         "repeats": bench.repeats,
         "temperature": TEMPERATURE,
         "divergence_budget": BUDGET,
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("torch", "transformers")},
     }
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
-        return names[0]
-    except (OSError, IndexError):
-        return platform.processor() or platform.machine()
 
 
 def prompts_for(name: str | None, chat: bool) -> list[str]:

@@ -93,8 +93,11 @@ def _rule_curve(
 
 def _point(name: str, knob: str, value: float, target: Tensor, draft: Tensor) -> RulePoint:
     accept, output = _rule(name, {knob: value}).outcome(target, draft)
-    acceptance = min(1.0, float(draft @ accept.double()))
-    return RulePoint(value, acceptance, divergence(target, output, "kl"))
+    acceptance, spent = min(1.0, float(draft @ accept.double())), divergence(target, output, "kl")
+    if math.isinf(spent):
+        return RulePoint(value, acceptance, spent)
+    best = solve(target, draft, spent, keep_support=False).acceptance
+    return RulePoint(value, acceptance, spent, best - acceptance)
 
 
 def _knob_values(

@@ -132,9 +132,10 @@ def stopping(result: DecodeResult) -> tuple[StopStep, ...]:
 
     Up to its end, a search's beams do not depend on the mode. Raises ValueError for another record.
     """
-    names = {field.name for field in dataclasses.fields(BeamParams)}
-    if not names <= result.params.keys() or result.params["early_stopping"] != NEVER:
-        raise fail("early_stopping", result.params.get("early_stopping"), f"a beam run's {NEVER!r}")
+    if result.params.get("early_stopping") != NEVER or "num_beam_groups" in result.params:
+        mode = result.params.get("early_stopping")
+        raise fail("early_stopping", mode, f"{NEVER!r}, as recorded by plain beam search")
+    names = [field.name for field in dataclasses.fields(BeamParams)]
     params = BeamParams(**{name: result.params[name] for name in names})
     finished: list[tuple[float, bool, Hypothesis]] = []
     found = []

@@ -2,7 +2,9 @@
 
 The article's laws are two over ten tokens that give the curve of its single-token picture, to the
 digits that it states: KL(q‖p) 1.58; acceptance .22 at D = 0, .50 at .2, .64 at .4, .885 at 1, and
-1 at 1.58. It does not state its own laws.
+1 at 1.58. It does not state its own laws. One token that the draft far overrates decides them, so
+that most rules do about equally well there; on the bumps, two overlapping ones of our choice, they
+come apart a little.
 """
 
 from __future__ import annotations
@@ -15,16 +17,20 @@ ARTICLE_NAMES = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j")
 ARTICLE_TARGET = (0.247, 0.191, 0.162, 0.146, 0.092, 0.089, 0.035, 0.031, 0.006, 0.001)
 ARTICLE_DRAFT = (0.033, 0.026, 0.022, 0.020, 0.854, 0.012, 0.006, 0.004, 0.022, 0.001)
 ARTICLE_CURVE = ((0.0, 0.22), (0.2, 0.50), (0.4, 0.64), (1.0, 0.885), (1.58, 1.0))
+BUMPS_TARGET = (0.029, 0.066, 0.121, 0.176, 0.199, 0.176, 0.121, 0.066, 0.029, 0.011, 0.004, 0.002)
+BUMPS_DRAFT = (0.002, 0.004, 0.011, 0.029, 0.066, 0.121, 0.176, 0.199, 0.176, 0.121, 0.066, 0.029)
 
 
 @dataclass(frozen=True, slots=True)
 class RulePoint:
     """A rule at one value of its knob: acceptance, and KL(target‖output), nats; infinite where a
-    token of the target gets no mass."""
+    token of the target gets no mass. behind: how much more mentored decoding accepts at that
+    divergence; None at an infinite one."""
 
     knob: float
     acceptance: float
     divergence: float
+    behind: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +42,18 @@ class RuleCurve:
     points: tuple[RulePoint, ...]
 
     def finite(self) -> tuple[RulePoint, ...]:
-        """The points whose divergence is a number, by rising divergence."""
-        known = (point for point in self.points if math.isfinite(point.divergence))
-        return tuple(sorted(known, key=lambda point: (point.divergence, point.acceptance)))
+        """The points whose divergence is a number, equal ones once, by rising divergence."""
+        known = {
+            (round(point.divergence, 9), round(point.acceptance, 9)): point
+            for point in reversed(self.points)
+            if math.isfinite(point.divergence)
+        }
+        return tuple(known[place] for place in sorted(known))
+
+    @property
+    def moves_in_steps(self) -> bool:
+        """Whether the knob changes the rule at some values only, as a number of tokens does."""
+        return len(self.finite()) < 0.75 * len(self.points)
 
 
 @dataclass(frozen=True, slots=True)

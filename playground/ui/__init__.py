@@ -15,7 +15,7 @@ from playground.ui.header import header_html
 from playground.ui.markup import markup
 from playground.ui.strings import ENGLISH, Words
 from playground.ui.tabs.about import about_tab
-from playground.ui.tabs.compare import LIGHT, MODEL, CompareTab
+from playground.ui.tabs.compare import LIGHT, MODEL, TELLING, CompareTab
 from playground.ui.tabs.token_lab import TokenLab
 from playground.ui.worker import PageSettings, Worker
 
@@ -64,31 +64,48 @@ def _page(demo: gr.Blocks, worker: Worker, say: Words) -> None:
     def leave(request: gr.Request) -> None:
         worker.stop(request.session_hash)
 
-    form, watching = compare.form, {**LIGHT, "queue": True}
+    form = compare.form
     opened = demo.load(
-        open_link, compare.address, [*compare.outputs(), tabs], js="() => dp.page.search()", **LIGHT
+        open_link,
+        compare.address,
+        [*compare.outputs(), tabs],
+        js="() => dp.page.search()",
+        **TELLING,
     )
     opened.then(compare.sync, compare.inputs(), compare.address, **LIGHT).then(
         None, compare.address, None, js="(query) => dp.page.opened(query)", api_visibility="private"
     )
-    opened.then(watch, form.pair, form.pair_status, **watching)
-    form.pair.input(watch, form.pair, form.pair_status, **watching)
+    opened.then(watch, form.pair, form.pair_status, **TELLING)
+    form.pair.input(watch, form.pair, form.pair_status, **TELLING)
     demo.unload(leave)
 
 
 def launch_options() -> dict[str, Any]:
     """Look and manners of the page, as `launch` takes them. Addresses are left to Gradio."""
     return {
-        "theme": gr.themes.Default(
-            primary_hue="blue", neutral_hue="gray", font=["system-ui", "sans-serif"]
-        ),
+        "theme": _theme(),
         "css_paths": ASSETS / "css" / "page.css",
         "head": _head(),
         "footer_links": ["api", "settings"],
         "ssr_mode": False,
+        "mcp_server": True,
         "max_file_size": "8mb",
         "show_error": True,
     }
+
+
+def _theme() -> gr.themes.Base:
+    """Gradio's own theme, its pale blues and greys dark enough to be read (contrast 4.5)."""
+    theme = gr.themes.Default(
+        primary_hue="blue", neutral_hue="gray", font=["system-ui", "sans-serif"]
+    )
+    return theme.set(
+        color_accent="*primary_600",
+        button_primary_background_fill="*primary_600",
+        button_primary_background_fill_hover="*primary_700",
+        body_text_color_subdued="*neutral_600",
+        block_info_text_color="*neutral_600",
+    )
 
 
 def _head() -> str:

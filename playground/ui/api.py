@@ -41,7 +41,7 @@ def add_endpoints(worker: Worker, model_queue: str) -> None:
     light: dict[str, Any] = {"concurrency_limit": None}
     api(_compare(worker), api_name="compare", **heavy)
     api(_decode(worker), api_name="decode", **heavy)
-    api(_solve, api_name="solve", **light)
+    api(_solve(), api_name="solve", **light)
     api(_pairs(worker), api_name="pairs", **light)
 
 
@@ -74,8 +74,7 @@ def _compare(worker: Worker) -> Callable[..., Any]:
 
         Args:
             prompt: Text, to which the pair's chat template is applied unless raw is true.
-            runs: {label: {"method": name, ...settings}}; null takes sample, greedy, beam,
-                speculative and mentored.
+            runs: {label: {"method": name, ...settings}}; null takes five of the methods.
             max_new_tokens: Most new tokens of a run.
             temperature: Divides the logits; 0 always takes the most probable token.
             seed: Same seed and settings, same output; null picks a fresh one.
@@ -158,34 +157,41 @@ def _decode(worker: Worker) -> Callable[..., Any]:
     return decode
 
 
-def _solve(
-    target_probs: list[float],
-    draft_probs: list[float],
-    budget: float = 0.2,
-    divergence: str = "kl",
-    keep_support: bool = True,
-) -> dict[str, Any]:
-    """The acceptance rule that accepts most draft tokens within a divergence budget.
+def _solve() -> Callable[..., Any]:
+    def solve(
+        target_probs: list[float],
+        draft_probs: list[float],
+        budget: float = 0.2,
+        divergence: str = "kl",
+        keep_support: bool = True,
+    ) -> dict[str, Any]:
+        """The acceptance rule that accepts most draft tokens within a divergence budget.
 
-    Args:
-        target_probs: The target's distribution, a list that sums to 1.
-        draft_probs: The draft's distribution over the same tokens.
-        budget: D, how far the output may depart from the target, in nats for kl; 0 is lossless.
-        divergence: kl, reverse_kl, js, hellinger, chi2 or tv.
-        keep_support: Never accept a token that the target excludes.
+        Args:
+            target_probs: The target's distribution, a list that sums to 1.
+            draft_probs: The draft's distribution over the same tokens.
+            budget: D, how far the output may depart from the target, in nats for kl; 0 is lossless.
+            divergence: kl, reverse_kl, js, hellinger, chi2 or tv.
+            keep_support: Never accept a token that the target excludes.
 
-    Returns:
-        alpha, beta, acceptance, divergence_spent; accept, residual and output distributions.
-    """
-    with _refusals():
-        for name, law in (("target_probs", target_probs), ("draft_probs", draft_probs)):
-            _check_law(name, law)
-        if isinstance(budget, bool) or not isinstance(budget, (int, float)) or math.isnan(budget):
-            raise fail("budget", budget, "a number of at least 0")
-        check_bool("keep_support", keep_support)
-        laws = (target_probs, draft_probs)
-        best = on_one_core(lambda: solve_optimum(*laws, budget, divergence, keep_support))
-        return best.to_dict()
+        Returns:
+            alpha, beta, acceptance, divergence_spent; accept, residual and output distributions.
+        """
+        with _refusals():
+            for name, law in (("target_probs", target_probs), ("draft_probs", draft_probs)):
+                _check_law(name, law)
+            if (
+                isinstance(budget, bool)
+                or not isinstance(budget, (int, float))
+                or math.isnan(budget)
+            ):
+                raise fail("budget", budget, "a number of at least 0")
+            check_bool("keep_support", keep_support)
+            laws = (target_probs, draft_probs)
+            best = on_one_core(lambda: solve_optimum(*laws, budget, divergence, keep_support))
+            return best.to_dict()
+
+    return solve
 
 
 def _check_law(name: str, law: Any) -> None:

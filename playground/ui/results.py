@@ -5,7 +5,7 @@ Everything is made from the records alone, so that a trace file opens without an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -102,20 +102,24 @@ class Results:
 
     def show(self, shown: Shown, choice: Choice) -> Update:
         """Everything for a comparison that was not shown before."""
-        labels = [(name_of(label, self.say), label) for label in shown.comparison.results]
-        baseline = choice.baseline if choice.baseline in shown.comparison.results else ""
+        results = list(shown.comparison.results)
+        labels = [(name_of(label, self.say), label) for label in results]
         return {
             self.body: gr.update(visible=True),
             self.shown: shown,
-            self.baseline: gr.update(
-                choices=[(self.say("baseline.auto"), ""), *labels], value=baseline
-            ),
             self.first: gr.update(choices=labels, value=None),
             self.second: gr.update(choices=labels, value=None),
             self.difference: "",
+            **self.baselines(results, choice.baseline),
             **self.numbers(shown, replace(choice, first=None, second=None)),
             **self.look(shown, ""),
         }
+
+    def baselines(self, labels: Sequence[str], wanted: str) -> Update:
+        """The runs that speed-up can refer to, and the one that it does."""
+        named = [(name_of(label, self.say), label) for label in labels]
+        choices = [(self.say("baseline.auto"), ""), *named]
+        return {self.baseline: gr.update(choices=choices, value=wanted if wanted in labels else "")}
 
     def numbers(self, shown: Shown, choice: Choice) -> Update:
         """Cards, chart, table and verdict, as the visitor wants to see them."""

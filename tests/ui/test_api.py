@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import httpx
 import pytest
 from gradio_client import Client
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
 
 from playground.compare import DEFAULT_COMMON, DEFAULT_RUNS
 
@@ -85,6 +88,34 @@ def test_pairs_tells_what_is_served(client: Client) -> None:
     served = [p for p in client.predict(api_name="/pairs") if p["status"]]
     assert [p["name"] for p in served] == ["chat"]
     assert served[0]["status"]["state"] == "ready"
+
+
+def test_the_same_endpoints_are_mcp_tools(page_url: str) -> None:
+    """Listed and called by a real MCP client; a refusal is the same line."""
+
+    async def ask() -> tuple[set[str], Any, Any]:
+        async with (
+            streamable_http_client(f"{page_url}/gradio_api/mcp/") as (read, write, _),
+            ClientSession(read, write) as session,
+        ):
+            await session.initialize()
+            tools = {tool.name for tool in (await session.list_tools()).tools}
+            laws = {"target_probs": [0.5, 0.5], "draft_probs": [0.9, 0.1], "budget": 0.1}
+            good = await session.call_tool("solve", laws)
+            return tools, good, await session.call_tool("solve", laws | {"budget": -1})
+
+    tools, good, bad = asyncio.run(ask())
+    assert tools == {"compare", "decode", "solve", "pairs"}
+    assert not good.isError and "divergence_spent" in good.content[0].text
+    assert bad.isError and "budget" in bad.content[0].text
+
+
+def test_a_pair_can_be_named(client: Client) -> None:
+    found = client.predict("Hi", "greedy", {"max_new_tokens": 2}, pair="chat", api_name="/decode")
+    assert found["pair"] == "chat"
+    for bad in ("../chat", "smollm2-1.7b", 5):
+        assert refusal(client, "/decode", prompt="Hi", pair=bad).startswith("pair: ")
+        assert refusal(client, "/compare", **GOOD, pair=bad).startswith("pair: ")
 
 
 HOSTILE: list[tuple[dict[str, Any], str]] = [

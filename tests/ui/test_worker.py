@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -107,6 +108,34 @@ def test_a_pair_that_does_not_load_is_reported_and_refused(
     with pytest.raises(Unavailable, match="no weights in there"):
         worker.call("chat", lambda pair: 1, threading.Event())
     assert worker.status("chat").state == "failed"
+
+
+def test_another_pair_replaces_the_one_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One pair in memory: the first is gone before the second loads, and comes back on demand."""
+    alive: weakref.WeakSet[Any] = weakref.WeakSet()
+    most: list[int] = []
+
+    class Pair:
+        precision, device = "fp32", SimpleNamespace(type="cpu")
+
+        def __init__(self, name: str, *_: Any) -> None:
+            self.name = name
+            most.append(len(alive))
+            alive.add(self)
+
+    monkeypatch.setattr(module, "load_pair", Pair)
+    monkeypatch.setattr(module, "prepare_all", lambda *_: {})
+    monkeypatch.setattr(module, "warm_up", lambda *_: None)
+    worker = Worker(PageSettings(pair="first"))
+    for name in ("first", "second", "second", "first"):
+        assert worker.call(name, lambda pair: pair.name, threading.Event()) == name
+        assert worker.status(name).state == "ready"
+    assert worker.status("second").state == "absent"
+    assert most == [0, 0, 0]
+    worker.want("second")
+    assert worker.status("second").state in ("loading", "ready")
+    worker.call("second", lambda pair: None, threading.Event())
+    assert worker.status("second").state == "ready"
 
 
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

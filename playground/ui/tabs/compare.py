@@ -29,6 +29,8 @@ LIGHT: dict[str, Any] = {
     "api_visibility": "private",
     "concurrency_limit": None,
 }
+# The same for events that may have something to say: messages travel through the queue only.
+TELLING = LIGHT | {"queue": True}
 _CANCEL = "(queued) => { if (queued) document.querySelector('#cancel')?.click(); }"
 ADDRESS = "(query) => dp.page.setup(query)"
 _SAVE = "(text) => dp.page.save(text, '{kind}')"
@@ -79,7 +81,14 @@ class CompareTab:
             return setup, self._shown(open_shipped(shipped()[0]), setup)
         out = self.results
         idle = out.slots(Board(with_common(setup.runs, setup.common)))
-        return setup, {**self.form.show(setup), **out.cleared(), **idle, **self._axes(setup)}
+        base = out.baselines(list(setup.runs), setup.baseline)
+        return setup, {
+            **self.form.show(setup),
+            **out.cleared(),
+            **idle,
+            **base,
+            **self._axes(setup),
+        }
 
     def _open(self, read: Callable[[], Shown]) -> Update:
         """A trace and its setup; a bad one is refused in one line and nothing changes."""
@@ -136,41 +145,48 @@ class CompareTab:
 
     def _wire_editor(self) -> None:
         """Everything that changes the set of runs, and the pair."""
-        form, say = self.form, self._say
-
-        def on(
-            listener: Any,
-            change: Callable[[Runs, Any], Runs],
-            extra: Any = None,
-            show: Callable[[Runs], Update] = form.show_runs,
-        ) -> None:
-            def edit(*values: Any) -> Update:
-                _, runs, _ = self._read(values[1:])
-                try:
-                    return show(change(runs, values[0]))
-                except ValueError as error:
-                    raise refusal(error, say) from error
-
-            first = extra if extra is not None else form.names
-            listener(edit, [first, *self.inputs()], form.run_outputs(), **LIGHT).then(
-                self.sync, self.inputs(), self.address, **LIGHT
-            ).then(None, self.address, None, js=ADDRESS, api_visibility="private")
-
-        known = presets(say)
-        on(form.names.input, lambda runs, _: runs)
-        on(form.edited.input, lambda runs, label: runs.edit(label), form.edited)
-        for named in (form.label.submit, form.label.blur):
-            on(named, lambda runs, label: runs.rename(label), form.label, form.show_names)
-        on(form.duplicate.click, lambda runs, _: runs.duplicate())
-        on(form.remove.click, lambda runs, _: runs.remove())
-        on(form.add.input, lambda runs, name: runs.add(*known[name]), form.add)
+        form, known = self.form, presets(self._say)
+        self._on_runs(form.names.input, lambda runs, _: runs)
+        self._on_runs(form.edited.input, Runs.edit, form.edited)
+        self._on_runs(form.duplicate.click, lambda runs, _: runs.duplicate())
+        self._on_runs(form.remove.click, lambda runs, _: runs.remove())
+        self._on_runs(form.add.select, lambda runs, name: runs.add(*known[name]), form.add)
         for made in form.own:
             if made.name in ("verifier", "proposer"):
-                on(made.component.input, lambda runs, _: runs)
+                self._on_runs(made.component.input, lambda runs, _: runs)
+        for named in (form.label.submit, form.label.blur):
+            self._on_runs(named, Runs.rename, form.label, self._renamed)
         form.examples.click(lambda row: row[0], form.examples, form.prompt, **LIGHT)
         form.pair.input(
             self._other_pair, [form.pair, form.prompt], [form.examples, form.prompt], **LIGHT
         )
+
+    def _on_runs(
+        self,
+        listener: Any,
+        change: Callable[[Runs, Any], Runs],
+        given: Any = None,
+        show: Callable[[Runs, Runs], Update] | None = None,
+    ) -> None:
+        """On an event, change the runs by the value of `given`, show them, follow in the address.
+        A change that cannot be is refused in one line."""
+
+        def edit(value: Any, *values: Any) -> Update:
+            _, before, _ = self._read(values)
+            try:
+                after = change(before, value)
+            except ValueError as error:
+                raise refusal(error, self._say) from error
+            return show(before, after) if show else self.form.show_runs(after)
+
+        first = self.form.names if given is None else given
+        listener(edit, [first, *self.inputs()], self.form.run_outputs(), **TELLING).then(
+            self.sync, self.inputs(), self.address, **LIGHT
+        ).then(None, self.address, None, js=ADDRESS, api_visibility="private")
+
+    def _renamed(self, before: Runs, after: Runs) -> Update:
+        """Names alone, where one has changed: the visitor may be typing elsewhere by now."""
+        return {self.form.add: gr.skip()} if after is before else self.form.show_names(after)
 
     def _other_pair(self, pair: str, prompt: str) -> tuple[Any, Any]:
         """The pair's own examples, and the first of them where no other prompt was typed."""
@@ -233,10 +249,13 @@ class CompareTab:
                 say("files.open"), file_types=[".json"], elem_id="upload", size="sm"
             )
         opened.input(
-            lambda name: self._open(lambda: open_shipped(name)), opened, self.outputs(), **LIGHT
+            lambda name: self._open(lambda: open_shipped(name)) if name else {opened: None},
+            opened,
+            [*self.outputs(), opened],
+            **TELLING,
         )
         upload.upload(
-            lambda path: self._open(lambda: open_upload(path)), upload, self.outputs(), **LIGHT
+            lambda path: self._open(lambda: open_upload(path)), upload, self.outputs(), **TELLING
         )
         payload = gr.Textbox(visible=False)
         for kind, button in out.downloads.items():

@@ -1,0 +1,153 @@
+"""Quality against speed over a whole sweep, as one Plotly figure. Neither torch nor gradio."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from playground.axes import X_AXES, Y_AXES, axis_named, has, pareto, value_of
+from playground.charts import GREY, LINE, RULE_SHAPES, WORDS, colour_of, escape, three
+
+Record = Mapping[str, Any]
+_LENGTH = "num_draft_tokens"
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+
+
+def frontier(
+    records: Sequence[Record],
+    x: str = "tokens_per_s",
+    y: str = "bleu",
+    words: Mapping[str, str] = WORDS,
+) -> go.Figure:
+    """Every configuration of a sweep with its intervals; those that differ in draft length only
+    are joined by a line; a dotted line is the Pareto front.
+
+    records: `sweep.summary` records; those without a value on either axis are left out.
+    """
+    axis_named(X_AXES, x, "x")
+    axis_named(Y_AXES, y, "y")
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        if has(record, x, y):
+            groups.setdefault(_group(record), []).append(record)
+    figure = go.Figure(_front(records, x, y, words["front"]))
+    lines: dict[str, int] = {}
+    for some in groups.values():
+        colour = _colour(some[0])
+        dash = _DASHES[lines.setdefault(colour, 0) % len(_DASHES)]
+        lines[colour] += 1
+        figure.add_trace(_trace(some, (x, y), colour, dash, words))
+    figure.update_layout(**_layout(words[x], words[y]))
+    return figure
+
+
+def _group(record: Record) -> str:
+    params = {k: v for k, v in record["params"].items() if k != _LENGTH}
+    return json.dumps([record["method"], record["model"], params], sort_keys=True, default=str)
+
+
+def _colour(record: Record) -> str:
+    return GREY if record["model"] == "draft" else colour_of(record["method"])
+
+
+def _trace(
+    records: Sequence[Record],
+    axes: tuple[str, str],
+    colour: str,
+    dash: str,
+    words: Mapping[str, str],
+) -> go.Scatter:
+    """One line: a mark for every draft length, its interval on both axes."""
+    x, y = axes
+    first = records[0]
+    rule = str((first["params"] or {}).get("verifier"))
+    return go.Scatter(
+        x=[value_of(record, x) for record in records],
+        y=[value_of(record, y) for record in records],
+        error_x=_errors(records, x),
+        error_y=_errors(records, y),
+        mode="lines+markers+text" if len(records) > 1 else "markers+text",
+        name=escape(_name(records)),
+        text=[_mark(record, len(records)) for record in records],
+        textposition="top center",
+        textfont={"color": GREY, "size": 11},
+        line={"color": colour, "dash": dash, "width": 1.5},
+        marker={
+            "color": colour,
+            "size": 9,
+            "symbol": "x" if first["model"] == "draft" else RULE_SHAPES.get(rule, "circle"),
+        },
+        hovertext=[_hover(record, axes, words) for record in records],
+        hoverinfo="text",
+    )
+
+
+def _name(records: Sequence[Record]) -> str:
+    """What the labels of a line have in common."""
+    label, length = str(records[0]["label"]), records[0]["params"].get(_LENGTH)
+    return label.replace(f" γ {length}", "") if len(records) > 1 else label
+
+
+def _mark(record: Record, count: int) -> str:
+    length = record["params"].get(_LENGTH)
+    return f"γ {length}" if count > 1 and length is not None else escape(str(record["label"]))
+
+
+def _errors(records: Sequence[Record], name: str) -> dict[str, Any]:
+    """Bars from the low to the high end of an interval."""
+
+    def distance(record: Record, end: str) -> float:
+        if not has(record, f"{name}_{end}"):
+            return 0.0
+        scale = value_of(record, name) / record[name] if record[name] else 1.0
+        return abs(float(record[f"{name}_{end}"]) - float(record[name])) * scale
+
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [distance(record, "high") for record in records],
+        "arrayminus": [distance(record, "low") for record in records],
+        "thickness": 1,
+        "width": 2,
+    }
+
+
+def _hover(record: Record, axes: tuple[str, str], words: Mapping[str, str]) -> str:
+    names = dict.fromkeys((*axes, "speedup", "acceptance_rate", "mean_divergence"))
+    known = [name for name in names if has(record, name)]
+    lines = [f"<b>{escape(str(record['label']))}</b>"]
+    lines += [f"{escape(words[name])}: {three(value_of(record, name))}" for name in known]
+    return "<br>".join(lines)
+
+
+def _front(records: Sequence[Record], x: str, y: str, name: str) -> list[go.Scatter]:
+    best = pareto(records, x, y)
+    if len(best) < 2:
+        return []
+    return [
+        go.Scatter(
+            x=[value_of(record, x) for record in best],
+            y=[value_of(record, y) for record in best],
+            mode="lines",
+            line={"color": GREY, "width": 1.5, "dash": "dot", "shape": "vh"},
+            name=name,
+            hoverinfo="skip",
+        )
+    ]
+
+
+def _layout(x_title: str, y_title: str) -> dict[str, Any]:
+    axis = {"color": GREY, "gridcolor": LINE, "zerolinecolor": LINE, "linecolor": LINE}
+    return {
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"color": GREY, "family": "system-ui, sans-serif"},
+        "margin": {"l": 64, "r": 16, "t": 20, "b": 56},
+        "hovermode": "closest",
+        "hoverlabel": {"align": "left"},
+        "xaxis": {**axis, "title": {"text": x_title}},
+        "yaxis": {**axis, "title": {"text": y_title}},
+    }
