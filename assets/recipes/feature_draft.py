@@ -11,6 +11,7 @@ states as drafting does (EAGLE-3's training-time test); the loss of every step i
 
 - `states`   `states/NAME-00000.safetensors`: ids and the target's states at every position
 - `train`    `NAME.safetensors` (float32, averaged weights) and `NAME.jsonl` (the curve)
+- `mean`     `NAME.safetensors`: the mean of several of them
 - `evaluate` prints held-out figures, four unrolled steps, as one line of JSON a corpus
 - `export`   `assets/models/chat-feature`: `config.json` and `model.safetensors` (bfloat16, with
              `head_ids`, the ids that the draft writes)
@@ -27,11 +28,13 @@ What made the shipped file, from the repository's root, OLD being the first corp
     RUN --seed 2 train --name f2 --start WORK/f1.safetensors --steps 700 --cool 700 --warm 20
     RUN --seed 3 train --name f3 --start WORK/f2.safetensors --steps 280 --cool 280 --warm 15 \
         --rate 3e-3
-    RUN evaluate WORK/f3.safetensors
-    RUN export WORK/f3.safetensors
+    RUN mean WORK/f2.safetensors WORK/f3.safetensors
+    RUN evaluate WORK/mean.safetensors
+    RUN export WORK/mean.safetensors
 
-Seeds are fixed, but files of states joined while training ran, and sums in bfloat16 depend on the
-processor: a second run gives a like draft, not the same bits.
+Seeds are fixed, but files of states joined while training ran (of the second corpus only those from
+6 on), the commonest ids (`order.json`) were counted on the first corpus alone, and sums in bfloat16
+depend on the processor: a second run gives a like draft, not the same bits.
 """
 
 import argparse
@@ -440,6 +443,13 @@ def evaluate(args: argparse.Namespace) -> None:
         print(name, json.dumps(measure(draft, embeddings, talks, head_ids, 4)), flush=True)
 
 
+def mean(args: argparse.Namespace) -> None:
+    """The mean of the weights of several runs that began alike."""
+    runs = [load_file(path) for path in args.weights]
+    name = args.work / f"{args.name}.safetensors"
+    save_file({n: torch.stack([run[n] for run in runs]).mean(0) for n in runs[0]}, name)
+
+
 def export(args: argparse.Namespace) -> None:
     """Write the shipped folder: layers, projections and `head_ids` in bfloat16, no embeddings."""
     weights = {
@@ -497,6 +507,11 @@ def main() -> None:
     command.add_argument("weights", type=Path)
     command.add_argument("--layers", type=int, default=2)
     command.add_argument("--head", type=int, default=8192, help="ids that the draft writes")
+
+    command = commands.add_parser("mean", help=mean.__doc__)
+    command.set_defaults(run=mean)
+    command.add_argument("weights", type=Path, nargs="+")
+    command.add_argument("--name", default="mean")
 
     command = commands.add_parser("export", help=export.__doc__)
     command.set_defaults(run=export)
