@@ -33,8 +33,8 @@ _SPECS = (
         embedded=True,
         license="apache-2.0",
         description=(
-            "A small T5 trained in this project on the King James Version and Louis Segond's Bible, "
-            "and a draft with one decoder layer. It knows that register, and little else."
+            "A small T5 trained in this project on the King James Version and Louis Segond's "
+            "Bible, and a draft with one decoder layer. It knows that register, and little else."
         ),
     ),
     PairSpec(

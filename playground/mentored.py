@@ -190,6 +190,7 @@ class _Family:
         self.kind, self.off_support = kind, off_support
         ratio = draft / target
         cost = kind.of(target, ratio)
+        self.margin = _MARGIN * max(1.0, math.sqrt(len(target)) / 16)  # as sums of n terms round
         self.whole = float(cost.sum()) + kind.off_support(off_support)
         order, num_under = _ascending(ratio)
         under, over = order[:num_under], order[num_under:][::-1].copy()
@@ -212,7 +213,8 @@ class _Family:
         if self.whole <= budget and not (keep_support and self.off_support > 0):
             return _Rule(math.inf, 0.0, float(self.off_support > 0), max(self.whole, 0.0))
         budget = min(budget, 1e300)
-        goal, slack = budget - _MARGIN - _SLACK * budget, (_MARGIN + _SLACK * budget) / 2
+        margin = self.margin + _SLACK * budget
+        goal, slack = budget - margin, margin / 2
         low = high = self.off_support
         all_fit = low > 0 and self.spent(low)[0] <= goal  # tokens with q > 0
         if all_fit:

@@ -95,8 +95,10 @@ def distil(args: argparse.Namespace) -> None:
     if path.exists():
         run = Run.load(path)
     else:
-        start = load_average(args.start) if args.start else (shape, target)
-        run = Run.begin(*(start if start[0].decoder == 1 else first_draft(*start)))
+        draft_shape, weights = first_draft(shape, target)
+        if args.start:
+            weights |= {name: load_average(args.start)[1][name] for name in DECODER}
+        run = Run.begin(draft_shape, weights)
     run.optimiser.weights = {name: run.weights[name] for name in DECODER}
     frozen = half_precision(target)
 
