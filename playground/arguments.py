@@ -187,7 +187,7 @@ def add_pair(command: Any) -> None:
     """The options of the pair, and of where and in what it runs."""
     command.add_argument("--pair", default="chat", help="name, folder or Hub id (chat)")
     command.add_argument("--draft", help="folder or Hub id of a draft model for --pair")
-    command.add_argument("--device", help="cpu, cuda, ... (a GPU where there is one)")
+    command.add_argument("--device", help="cpu, cuda, ...; auto: over all GPUs (one)")
     command.add_argument("--precision", help="fp32, bf16, int8 (the fastest here)")
 
 

@@ -95,7 +95,7 @@ class SharedPromptLayer(CacheLayerMixin):
             self._shared = tuple(x[:, :, : self._own_length].clone() for x in self._own)
             self._own, self._own_length = None, 0
         elif self._own is not None:
-            self._own = tuple(x.index_select(0, beam_idx) for x in self._own)
+            self._own = tuple(x.index_select(0, beam_idx.to(x.device)) for x in self._own)
         self._width = len(beam_idx)
 
     @property

@@ -44,6 +44,7 @@ from playground.proposers import PROPOSERS
 from playground.session import check, check_deadline, stream
 from playground.sweep import sweep
 from playground.sweep.command import add_sweep_options, follow, read_request
+from playground.sweep.record import recorded_precision
 from playground.sweep.team import join
 from playground.types import BeamEvent, DecodeResult, Event, PairSpec, to_json
 from playground.verifiers import VERIFIERS, MentoredParams
@@ -292,8 +293,12 @@ def _sweep(args: argparse.Namespace) -> None:
     request, team = read_request(args), join()
     assert request.spec is not None
     args.device = args.device or team.device
+    args.precision = args.precision or recorded_precision(request.out)
+    if not team.is_main:
+        team.wait()  # until the main process knows the fastest precision
     pair, loaded = _load(args, request.spec)
     if team.is_main:
+        team.wait()
         _note(loaded)
     found = follow(sweep(pair, request, team=team), quiet=not team.is_main)
     if found is None:

@@ -249,29 +249,34 @@ def load_pair(
 ) -> ModelPair:
     """Load a pair by its catalogue name, a PairSpec, or a local folder or Hub id of the target.
 
-    device: a torch device; None takes CUDA where there is one. precision: "fp32", "bf16", "int8"
-    (weights only), or None for the fastest here, measured once (see `precision`). draft: folder or
-    Hub id of the draft, in place of the catalogue's. Raises ValueError naming the bad argument.
+    device: a torch device; None takes CUDA where there is one; "auto" spreads a target that is too
+    large for one GPU over all, and the CPU's memory, by accelerate's device map. precision: "fp32",
+    "bf16", "int8" (weights only), or None for the fastest here, measured once (see `precision`).
+    draft: folder or Hub id of the draft, in place of the catalogue's. Raises ValueError naming the
+    bad argument.
     """
     spec = _resolve(pair, draft)
-    where = _device(device)
+    spread = device == "auto"
+    where = _device(None if spread else device)
     if precision is not None:
         lookup(PRECISIONS, precision, "precision")
     try:
-        return _load(spec, where, precision)
+        return _load(spec, where, precision, spread)
     except (OSError, SafetensorError) as error:  # missing or corrupt files, no network
         reason = str(error).strip().splitlines()[0]
         raise ValueError(f"pair: {spec.name!r} cannot be loaded: {reason}") from error
 
 
-def _load(spec: PairSpec, where: torch.device, precision: str | None) -> ModelPair:
+def _load(spec: PairSpec, where: torch.device, precision: str | None, spread: bool) -> ModelPair:
     for source in (spec.target, spec.draft, spec.feature):
         if spec.embedded and source and folder_of(source) is None:
             raise OSError(f"the embedded weights {source!r} are missing from assets/models")
     precision = precision or _fastest(spec, where)
     dtype = PRECISIONS[precision]
     tokenizer = weights.load_tokenizer(spec.target)
-    target = weights.load_model(spec.target, dtype).to(where)
+    target = weights.load_model(spec.target, dtype, spread=spread)
+    if getattr(target, "hf_device_map", None) is None:  # else accelerate has placed it
+        target = target.to(where)
     drafter, draft_tokenizer = None, None
     if spec.draft:
         folder = folder_of(spec.draft)

@@ -30,15 +30,21 @@ def load_tokenizer(source: str) -> Any:
     return AutoTokenizer.from_pretrained(str(folder_of(source) or source))
 
 
-def load_model(source: str, dtype: torch.dtype, shared: Model | None = None) -> Model:
-    """The model of a folder or Hub id. `shared`: whose embeddings a draft without its own uses."""
+def load_model(
+    source: str, dtype: torch.dtype, shared: Model | None = None, spread: bool = False
+) -> Model:
+    """The model of a folder or Hub id. `shared`: whose embeddings a draft without its own uses.
+    spread: over all devices, by accelerate's device map; an embedded model is small and is not."""
     folder, file = folder_of(source), gguf_of(source)
     if file is not None:
         return _fill(empty_model(source, dtype), _converted(file, dtype))
     if folder is not None and shared is not None:
         return _sharing(source, load_file(folder / "model.safetensors"), dtype, shared)
     auto, _ = _kind(source)
-    return auto.from_pretrained(str(folder or source), dtype=dtype, use_safetensors=True)
+    device_map = "auto" if spread else None
+    return auto.from_pretrained(
+        str(folder or source), dtype=dtype, use_safetensors=True, device_map=device_map
+    )
 
 
 def gguf_of(source: str) -> Path | None:

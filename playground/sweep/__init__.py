@@ -17,6 +17,7 @@ from playground.compare import warm_up
 from playground.datasets import Example
 from playground.frontier_chart import frontier
 from playground.models import ModelPair
+from playground.params import fail
 from playground.session import Cancelled, prepare, run_plan
 from playground.sweep import record
 from playground.sweep.draft_alone import DraftAlone, judged
@@ -46,7 +47,10 @@ def sweep(
     team = team or Team()
     examples = request.dataset.examples
     _check_prompts(pair, request)
-    request.out.mkdir(parents=True, exist_ok=True)
+    try:
+        request.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise fail("out", str(request.out), "a folder that can be written to") from error
     if team.is_main:
         same = record.identity(pair, request.spec, request.dataset, request.seed, request.raw)
         this = record.visit(pair, request.dataset, request.command, team.num_processes)

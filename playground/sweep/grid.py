@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -80,8 +81,12 @@ def _has(method: str, name: str, params: dict[str, Any]) -> bool:
 
 
 def _label(method: str, params: dict[str, Any]) -> str:
-    named = ((_SHORT.get(name, name.replace("_", " ")), value) for name, value in params.items())
-    return " ".join([method, *(f"{name} {value}".strip() for name, value in named)])
+    """The method, then every varied value behind its name; a rule's knob may be called as it is."""
+    words = [method]
+    for name, value in params.items():
+        words += _SHORT.get(name, name.replace("_", " ")).split()
+        words.append(f"{value:g}" if isinstance(value, float) else str(value))
+    return " ".join(word for word, _ in itertools.groupby(words))
 
 
 def configurations(

@@ -112,6 +112,11 @@ def write(
     partial.replace(folder / NAME)
 
 
+def recorded_precision(folder: Path) -> str | None:
+    """The precision of the rows that a folder holds; None where there are none."""
+    return read(folder).get("sweep", {}).get("precision")
+
+
 def read(folder: Path) -> dict[str, Any]:
     """The folder's record; empty where there is none. Raises ValueError for a file that is none."""
     path = folder / NAME

@@ -256,8 +256,8 @@ EN: dict[str, str] = {
         "spent."
     ),
     "lab.all": (
-        "Every drafted token is accepted, up to rounding: the output is nearly the draft’s law, for "
-        "{spent} of divergence."
+        "Every drafted token is accepted, up to rounding: the output is nearly the draft’s law, "
+        "for {spent} of divergence."
     ),
     "lab.support": (
         "Acceptance ends at {accepted}: what remains are tokens that the target excludes, never "
