@@ -1,6 +1,6 @@
 """Which precision is the fastest here: a short measured probe, remembered in the cache folder.
 
-The probe times the products of one new token, and of four as a verification has them, with the
+The probe times the products of one new token, and of a few as a verification has them, with the
 target's own shapes, in every precision that the pair can run in. What it found is kept for this
 processor or GPU, torch version, number of threads and shapes.
 """
@@ -8,9 +8,7 @@ processor or GPU, torch version, number of threads and shapes.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
-import itertools
 import json
 import math
 import os
@@ -29,7 +27,8 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.bfloa
 _ROUNDS = 5  # the fastest of these counts: another program may have had the processor
 _MOST_OUTPUTS = 32_000  # wider products are timed in part
 _ROWS = (1, 4)  # new tokens in a pass
-_SPOILER = 16_000_000  # numbers that leave no room for weights in a cache
+_SPOILER = 48_000_000  # bytes that leave no room for weights in a cache
+_SMALL = 16_000_000  # weights
 
 Shapes = Counter[tuple[int, ...]]  # of a model's matrices [outputs, inputs]
 
@@ -53,25 +52,48 @@ def fastest(shapes: Shapes, device: torch.device, int8: bool, few_bits: bool, fo
 
 
 def _probe(shapes: Shapes, device: torch.device, names: list[str], few_bits: bool) -> str:
-    """A pass reads every weight once, from memory: caches are emptied before each round."""
-    spoiler = torch.zeros(_SPOILER, device=device)
-    best = {(name, shape, n): math.inf for name in names for shape in shapes for n in _ROWS}
+    """A small model is tried with all its products in turn, of which the processor's caches keep
+    as much as in a real pass; a larger one with one product a shape, from emptied caches."""
     with torch.inference_mode():
-        products = {
-            (name, shape): _weights(name, shape, few_bits, device) for name, shape, _ in best
-        }
-        for _ in range(_ROUNDS + 1):  # the first one warms up
-            for name, rows in itertools.product(names, _ROWS):
-                spoiler.add_(1)
-                for shape in shapes:
-                    x = torch.ones(rows, shape[1], dtype=PRECISIONS[name], device=device)
-                    taken = _time(functools.partial(products[name, shape], x), device)
-                    best[name, shape, rows] = min(best[name, shape, rows], taken)
-    seconds = {name: 0.0 for name in names}
-    for (name, shape, _), fastest_time in best.items():
-        part = shape[0] / min(shape[0], _MOST_OUTPUTS)
-        seconds[name] += shapes[shape] * part * fastest_time
+        if sum(math.prod(shape) * count for shape, count in shapes.items()) <= _SMALL:
+            whole = list(shapes.elements())
+            seconds = {n: _seconds(n, whole, device, few_bits, None) for n in names}
+        else:
+            spoiler = torch.zeros(_SPOILER, dtype=torch.uint8, device=device)
+            seconds = {
+                name: sum(
+                    shape[0]
+                    / min(shape[0], _MOST_OUTPUTS)
+                    * count
+                    * _seconds(name, [shape], device, few_bits, spoiler)
+                    for shape, count in shapes.items()
+                )
+                for name in names
+            }
     return min(names, key=lambda name: seconds[name])
+
+
+def _seconds(
+    name: str,
+    shapes: list[tuple[int, ...]],
+    device: torch.device,
+    few_bits: bool,
+    spoiler: Tensor | None,
+) -> float:
+    """One pass through products of these shapes, for each number of rows; the fastest of some
+    rounds, of which the first warms up."""
+    products = [_weights(name, shape, few_bits, device) for shape in shapes]
+    total = 0.0
+    for rows in _ROWS:
+        inputs = [torch.ones(rows, s[1], dtype=PRECISIONS[name], device=device) for s in shapes]
+        work = list(zip(products, inputs, strict=True))
+        best = math.inf
+        for _ in range(_ROUNDS + 1):
+            if spoiler is not None:
+                spoiler.add_(1)
+            best = min(best, _time(lambda: [product(x) for product, x in work], device))  # noqa: B023
+        total += best
+    return total
 
 
 def _sample(outputs: int, inputs: int, few_bits: bool) -> Tensor:
@@ -89,7 +111,7 @@ def _weights(
     return (quantised if name == "int8" else Dense)(weight, None)
 
 
-def _time(run: Callable[[], Tensor], device: torch.device) -> float:
+def _time(run: Callable[[], Any], device: torch.device) -> float:
     """Seconds of run(), the device synchronised."""
     wait = torch.cuda.synchronize if device.type == "cuda" else int
     wait()
