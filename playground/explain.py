@@ -184,5 +184,6 @@ def _judged(tested: Tested) -> dict[str, Any]:
     found["divergence"] = divergence(target, law, "kl")
     found["reverse_divergence"] = divergence(target, law, "reverse_kl")
     if kind:
-        found["budget_divergence"] = divergence(target, law, kind)
+        known = {"kl": found["divergence"], "reverse_kl": found["reverse_divergence"]}
+        found["budget_divergence"] = known.get(kind) or divergence(target, law, kind)
     return found

@@ -24,7 +24,7 @@ from torch import Tensor
 from playground.quantized import Dense, quantised
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.bfloat16}
-_ROUNDS = 5  # the fastest of these counts: another program may have had the processor
+_ROUNDS = 3  # the fastest of these counts: another program may have had the processor
 _MOST_OUTPUTS = 32_000  # wider products are timed in part
 _ROWS = (1, 4)  # new tokens in a pass
 _SPOILER = 48_000_000  # bytes that leave no room for weights in a cache
