@@ -25,8 +25,8 @@ DEFAULT_RUNS: dict[str, dict[str, Any]] = {
     "sample": {"method": "sample"},
     "greedy": {"method": "greedy"},
     "beam": {"method": "beam", "num_beams": 4},
-    "speculative": {"method": "speculative", "num_draft_tokens": 4},
-    "mentored": {"method": "mentored", "num_draft_tokens": 4, "divergence_budget": 0.2},
+    "speculative": {"method": "speculative", "num_draft_tokens": 2},
+    "mentored": {"method": "mentored", "num_draft_tokens": 2, "divergence_budget": 0.2},
 }
 LAW = ("temperature", "top_k", "top_p")
 _WARM_UP_STEPS = 6

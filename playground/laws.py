@@ -70,7 +70,7 @@ def _by_side(target: Array, draft: Array, chosen: Array) -> list[Group]:
 
 
 def _sums(target: Array, draft: Array, chosen: Array) -> Group:
-    # Summed rather than multiplied: numpy's BLAS would start threads that slow the decode beside it.
+    # Sums, not products: numpy's BLAS would start threads that slow the decode beside it.
     masses = (float(law.sum(where=chosen, dtype=np.float64)) for law in (target, draft))
     return (*masses, int(np.count_nonzero(chosen)))
 
