@@ -71,8 +71,8 @@ def _by_side(target: Array, draft: Array, chosen: Array) -> list[Group]:
 
 def _sums(target: Array, draft: Array, chosen: Array) -> Group:
     # Sums, not products: numpy's BLAS would start threads that slow the decode beside it.
-    masses = (float(law.sum(where=chosen, dtype=np.float64)) for law in (target, draft))
-    return (*masses, int(np.count_nonzero(chosen)))
+    first, second = (float(law.sum(where=chosen, dtype=np.float64)) for law in (target, draft))
+    return first, second, int(np.count_nonzero(chosen))
 
 
 def _by_ratio(target: Array, draft: Array) -> list[Group]:
