@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -104,7 +105,8 @@ def test_the_same_endpoints_are_mcp_tools(page_url: str) -> None:
             good = await session.call_tool("solve", laws)
             return tools, good, await session.call_tool("solve", laws | {"budget": -1})
 
-    tools, good, bad = asyncio.run(ask())
+    with ThreadPoolExecutor(1) as other:  # playwright's loop may run on this thread
+        tools, good, bad = other.submit(lambda: asyncio.run(ask())).result()
     assert tools == {"compare", "decode", "solve", "pairs"}
     assert not good.isError and "divergence_spent" in good.content[0].text
     assert bad.isError and "budget" in bad.content[0].text
