@@ -45,22 +45,6 @@ def test_a_run_fills_five_cards_the_chart_and_the_table(visitor: Visitor, page_u
     assert visitor.errors == []
 
 
-def test_another_pair_is_loaded_on_demand(visitor: Visitor, page_url: str) -> None:
-    """Its examples come with it, and what it writes is what a caller gets."""
-    visitor.choose("pair", "English to French")
-    visitor.tab.locator("#examples").get_by_text("Shepherd").click()
-    visitor.wait_value("#prompt textarea", "The LORD is my shepherd; I shall not want.")
-    visitor.run(tokens=8)
-    visitor.wait_done()
-    asked = {"prompt": "The LORD is my shepherd; I shall not want.", "max_new_tokens": 8}
-    client = Client(page_url, verbose=False)
-    found = client.predict(**asked, pair="translate", api_name="/compare")
-    assert found["results"]["greedy"]["pair"] == "translate"
-    for label, result in found["results"].items():
-        assert visitor.text(label) == result["text"]
-    assert visitor.errors == []
-
-
 def test_only_selected_runs_have_a_card(visitor: Visitor) -> None:
     visitor.tick("Greedy", "Speculative")
     visitor.run(tokens=4)
