@@ -185,5 +185,5 @@ def _judged(tested: Tested) -> dict[str, Any]:
     found["reverse_divergence"] = divergence(target, law, "reverse_kl")
     if kind:
         known = {"kl": found["divergence"], "reverse_kl": found["reverse_divergence"]}
-        found["budget_divergence"] = known.get(kind) or divergence(target, law, kind)
+        found["budget_divergence"] = known[kind] if kind in known else divergence(target, law, kind)
     return found

@@ -16,6 +16,7 @@ from torch import Tensor
 from transformers import T5ForConditionalGeneration
 
 from playground.cache import LayeredState, SharedPromptLayer, device_of
+from playground.llama import fuse
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -103,23 +104,23 @@ class _Stack:
 
 
 class _Layer:
-    """One block. What two projections share is joined; the model's own weights are left alone."""
+    """Weights of one block, fused by input; nothing is stored twice (see `llama.fuse`)."""
 
     def __init__(self, block: Any) -> None:
         own, last = block.layer[0], block.layer[-1]
         attention, dense = own.SelfAttention, last.DenseReluDense
         self.norm_self = own.layer_norm.weight
-        self.qkv = torch.cat([attention.q.weight, attention.k.weight, attention.v.weight])
+        self.qkv, _ = fuse(attention.q, attention.k, attention.v)
         self.out = attention.o.weight
         self.norm_ff = last.layer_norm.weight
         gated = hasattr(dense, "wi_0")
-        self.wi = torch.cat([dense.wi_0.weight, dense.wi_1.weight]) if gated else dense.wi.weight
+        self.wi = fuse(dense.wi_0, dense.wi_1)[0] if gated else dense.wi.weight
         self.wo = dense.wo.weight
         if len(block.layer) == 3:
             cross = block.layer[1].EncDecAttention
             self.norm_cross = block.layer[1].layer_norm.weight
             self.cross_q, self.cross_out = cross.q.weight, cross.o.weight
-            self.cross_kv = torch.cat([cross.k.weight, cross.v.weight])
+            self.cross_kv, _ = fuse(cross.k, cross.v)
 
 
 class LeanT5:

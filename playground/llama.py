@@ -53,9 +53,9 @@ class Layer:
 
     def __init__(self, source: Any, product: Callable[[Tensor, Tensor | None], Dense]) -> None:
         attention, mlp = source.self_attn, source.mlp
-        self.qkv = product(*_fuse(attention.q_proj, attention.k_proj, attention.v_proj))
+        self.qkv = product(*fuse(attention.q_proj, attention.k_proj, attention.v_proj))
         self.out = product(attention.o_proj.weight, attention.o_proj.bias)
-        self.gate_up = product(*_fuse(mlp.gate_proj, mlp.up_proj))
+        self.gate_up = product(*fuse(mlp.gate_proj, mlp.up_proj))
         self.down = product(mlp.down_proj.weight, mlp.down_proj.bias)
         self.norm_in = source.input_layernorm.weight
         self.norm_mid = source.post_attention_layernorm.weight
@@ -63,7 +63,7 @@ class Layer:
         self.norm_qk = None if q_norm is None or k_norm is None else (q_norm.weight, k_norm.weight)
 
 
-def _fuse(*linears: Any) -> tuple[Tensor, Tensor | None]:
+def fuse(*linears: Any) -> tuple[Tensor, Tensor | None]:
     """(weight [sum of outputs, inputs], bias) of several projections of the same input."""
     weight = torch.cat([linear.weight.data for linear in linears])
     bias = None

@@ -59,14 +59,14 @@ class ModelPair:
             self.draft = draft.eval().to(self.device)
         self.is_encoder_decoder = cache.is_encoder_decoder(target)
         self._check(draft_tokenizer)
-        models = [m for m in (self.target, self.draft) if lean and m is not None and llama.fits(m)]
+        both = [m for m in (self.target, self.draft) if lean and m is not None]
+        models = [m for m in both if llama.fits(m)]
         self.int8 = int8
         if int8 and (len(models) < 1 + (draft is not None) or self.device.type != "cpu"):
             raise fail(
                 "precision", "int8", "'bf16' or 'fp32': int8 serves Llama-shaped pairs on a CPU"
             )
         self._lean = {id(model): llama.LeanLlama(model, int8) for model in models}
-        both = [m for m in (self.target, self.draft) if lean and m is not None]
         self._t5 = {id(m): lean_t5.LeanT5(m) for m in both if lean_t5.fits(m)}
         self.feature = feature
         if feature is not None:

@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import os
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +21,7 @@ import torch
 from torch import Tensor
 
 from playground.quantized import Dense, quantised
+from playground.sampling import Clock
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.bfloat16}
 _ROUNDS = 3  # the fastest of these counts: another program may have had the processor
@@ -113,12 +113,10 @@ def _weights(
 
 def _time(run: Callable[[], Any], device: torch.device) -> float:
     """Seconds of run(), the device synchronised."""
-    wait = torch.cuda.synchronize if device.type == "cuda" else int
-    wait()
-    start = time.perf_counter()
+    clock = Clock(device)
+    start = clock.now()
     run()
-    wait()
-    return time.perf_counter() - start
+    return clock.now() - start
 
 
 def _key(shapes: Shapes, device: torch.device, names: list[str], few_bits: bool) -> str:

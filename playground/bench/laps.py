@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from playground.models import ModelPair
+from playground.sampling import Clock
 from playground.session import decode
 from playground.types import DecodeResult
 
@@ -71,9 +72,10 @@ class Bench:
             total = Times()
             for prompt in prompts:
                 ids = torch.tensor([pair.encode(prompt)], device=pair.device)
+                clock = Clock(pair.device)
                 with torch.random.fork_rng(), torch.inference_mode():
                     torch.manual_seed(seed)  # generate draws from the global generator
-                    start = now(pair)
+                    start = clock.now()
                     found = pair.target.generate(
                         ids,
                         attention_mask=torch.ones_like(ids),
@@ -81,7 +83,7 @@ class Bench:
                         pad_token_id=min(pair.eos_ids(), default=0),
                         **_sampling(options),
                     )
-                    total.seconds += now(pair) - start
+                    total.seconds += clock.now() - start
                 read = 1 if pair.is_encoder_decoder else ids.shape[1]
                 total.tokens += found.shape[1] - read
             total.wall = total.seconds
@@ -105,10 +107,3 @@ def _sampling(options: Row) -> Row:
     if not options.get("do_sample"):
         return options
     return {"temperature": TEMPERATURE, "top_k": 0, "top_p": 1.0} | options
-
-
-def now(pair: ModelPair) -> float:
-    """Seconds on a clock that waits for the device."""
-    if pair.device.type == "cuda":
-        torch.cuda.synchronize(pair.device)
-    return time.perf_counter()

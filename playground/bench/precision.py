@@ -10,8 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from playground.bench.laps import TEMPERATURE, Bench, Row, now
+from playground.bench.laps import TEMPERATURE, Bench, Row
 from playground.models import ModelPair
+from playground.sampling import Clock
 
 _ROWS = (1, 2, 3, 4, 5, 6, 8, 16)  # new tokens in one forward
 
@@ -69,10 +70,10 @@ def _pass_ms(pair: ModelPair, model: Any, ids: list[int], count: int, repeats: i
     prefix = pair.prefix(ids)
     state.prefill(prefix)
     new = torch.tensor([(ids * count)[:count]])
-    times = []
+    clock, times = Clock(pair.device), []
     for _ in range(3 + 5 * repeats):
-        start = now(pair)
+        start = clock.now()
         state.forward(new)
-        times.append(now(pair) - start)
+        times.append(clock.now() - start)
         state.rollback(len(prefix))
     return 1000 * statistics.median(times[3:])

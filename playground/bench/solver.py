@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from playground.baselines import sort_and_bisect
 from playground.bench.laps import BUDGET, TEMPERATURE, Bench, Row
 from playground.mentored import solve
 from playground.models import ModelPair
+from playground.proposers import fit_vocabulary
 from playground.session import decode
 
 
@@ -46,8 +46,7 @@ def _own_laws(pair: ModelPair, prompt: str | list[int]) -> Iterator[tuple[Tensor
     states = [pair.open(model, found.prompt_ids) for model in (pair.target, pair.draft)]
     logits = [state.prefill(pair.prefix(found.prompt_ids)) for state in states]
     for token in found.token_ids:
-        size = len(logits[0])
-        draft = F.pad(logits[1][:size], (0, size - len(logits[1][:size])), value=float("-inf"))
+        draft = fit_vocabulary(logits[1], len(logits[0]))
         target_law, draft_law = (
             (x.float() / TEMPERATURE).softmax(0).cpu() for x in (logits[0], draft)
         )

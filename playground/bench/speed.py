@@ -61,7 +61,7 @@ def _drafted(pair: ModelPair) -> dict[str, tuple[str, Row]]:
 
 def _model_proposers(pair: ModelPair) -> list[str]:
     """The proposers that run a model, of those that this pair has."""
-    has = {"draft_model": pair.draft, "feature": getattr(pair, "feature", None)}
+    has = {"draft_model": pair.draft, "feature": pair.feature}
     return [name for name, model in has.items() if model is not None]
 
 

@@ -130,12 +130,15 @@ class Results:
             self.verdict: line(verdict(rows, baseline, self.say)),
             self.table: table_html(rows, self.say),
             self.chart: figure(board, choice, self.say),
-            **self.differ(shown, choice),
+            **self._differ(board, shown, choice),
         }
 
     def differ(self, shown: Shown, choice: Choice) -> Update:
         """The cards, and where the two chosen runs part, if there are two."""
         board = Board.of(shown.comparison, shown.recorded, choice.baseline)
+        return self._differ(board, shown, choice)
+
+    def _differ(self, board: Board, shown: Shown, choice: Choice) -> Update:
         results = shown.comparison.results
         first, second = choice.first or "", choice.second or ""
         if first == second or not {first, second} <= set(results):
