@@ -246,22 +246,27 @@ def _hover(row: Row, x: str, y: str, words: Mapping[str, str]) -> str:
     return "<br>".join(lines)
 
 
-def _layout(x_title: str, y_title: str, ranges: tuple[Range, Range]) -> dict[str, Any]:
-    axis = {
-        "color": GREY,
-        "gridcolor": LINE,
-        "zerolinecolor": LINE,
-        "linecolor": LINE,
-        "fixedrange": True,
-    }
+def base_layout() -> dict[str, Any]:
+    """What every figure's layout begins with: no paper, mid grey, hovers of one point."""
     return {
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"color": GREY, "family": "system-ui, sans-serif"},
-        "margin": {"l": 56, "r": 16, "t": 20, "b": 48},
-        "height": 380,
         "hovermode": "closest",
         "hoverlabel": {"align": "left"},
+    }
+
+
+AXIS: dict[str, Any] = {"color": GREY, "gridcolor": LINE, "zerolinecolor": LINE}
+# Figures on the page do not zoom: a finger that scrolls past must not move them.
+NO_ZOOM = {"remove": ["select", "lasso", "autoscale", "zoom", "pan", "resetscale"]}
+
+
+def _layout(x_title: str, y_title: str, ranges: tuple[Range, Range]) -> dict[str, Any]:
+    axis = AXIS | {"linecolor": LINE, "fixedrange": True}
+    return base_layout() | {
+        "margin": {"l": 56, "r": 16, "t": 20, "b": 48},
+        "height": 380,
         "showlegend": True,
         "legend": {
             "orientation": "h",
@@ -270,7 +275,7 @@ def _layout(x_title: str, y_title: str, ranges: tuple[Range, Range]) -> dict[str
             "yanchor": "top",
             "itemsizing": "constant",
         },
-        "modebar": {"remove": ["select", "lasso", "autoscale", "zoom", "pan", "resetscale"]},
+        "modebar": NO_ZOOM,
         "xaxis": {**axis, "title": {"text": x_title}, "range": list(ranges[0])},
         "yaxis": {**axis, "title": {"text": y_title}, "range": list(ranges[1])},
     }

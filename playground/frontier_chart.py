@@ -9,7 +9,17 @@ from typing import Any
 import plotly.graph_objects as go
 
 from playground.axes import X_AXES, Y_AXES, axis_named, has, pareto, value_of
-from playground.charts import GREY, LINE, RULE_SHAPES, WORDS, colour_of, escape, three
+from playground.charts import (
+    AXIS,
+    GREY,
+    LINE,
+    RULE_SHAPES,
+    WORDS,
+    base_layout,
+    colour_of,
+    escape,
+    three,
+)
 
 Record = Mapping[str, Any]
 _LENGTH = "num_draft_tokens"
@@ -140,14 +150,9 @@ def _front(records: Sequence[Record], x: str, y: str, name: str) -> list[go.Scat
 
 
 def _layout(x_title: str, y_title: str) -> dict[str, Any]:
-    axis = {"color": GREY, "gridcolor": LINE, "zerolinecolor": LINE, "linecolor": LINE}
-    return {
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"color": GREY, "family": "system-ui, sans-serif"},
+    axis = AXIS | {"linecolor": LINE}
+    return base_layout() | {
         "margin": {"l": 64, "r": 16, "t": 20, "b": 56},
-        "hovermode": "closest",
-        "hoverlabel": {"align": "left"},
         "xaxis": {**axis, "title": {"text": x_title}},
         "yaxis": {**axis, "title": {"text": y_title}},
     }

@@ -7,7 +7,16 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from playground.charts import GREY, LINE, RULE_SHAPES, colour_of, escape, three
+from playground.charts import (
+    AXIS,
+    GREY,
+    NO_ZOOM,
+    RULE_SHAPES,
+    base_layout,
+    colour_of,
+    escape,
+    three,
+)
 from playground.lessons.cost import Cost
 from playground.lessons.length import LONG, SHORT, Text, crossing, curve
 from playground.lessons.mentoring import FamilyPoint, RuleCurve, RulePoint
@@ -317,20 +326,16 @@ def _mark(x: float, y: float | None, name: str, colour: str, symbol: str) -> go.
 
 
 def _figure(traces: Sequence[Any], x_title: str | None, y_title: str) -> go.Figure:
-    axis = {"color": GREY, "gridcolor": LINE, "zerolinecolor": LINE, "fixedrange": True}
+    axis = AXIS | {"fixedrange": True}
     return go.Figure(
         list(traces),
-        layout={
-            "paper_bgcolor": "rgba(0,0,0,0)",
-            "plot_bgcolor": "rgba(0,0,0,0)",
-            "font": {"color": GREY, "family": "system-ui, sans-serif"},
+        layout=base_layout()
+        | {
             "margin": {"l": 56, "r": 16, "t": 40, "b": 48},
             "height": _HEIGHT,
-            "hovermode": "closest",
-            "hoverlabel": {"align": "left"},
             "showlegend": True,
             "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-            "modebar": {"remove": ["select", "lasso", "autoscale", "zoom", "pan", "resetscale"]},
+            "modebar": NO_ZOOM,
             "xaxis": {**axis, "title": {"text": x_title}},
             "yaxis": {**axis, "title": {"text": y_title}},
         },

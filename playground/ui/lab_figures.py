@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from playground.charts import GREY, LINE, colour_of, escape, three
+from playground.charts import AXIS, GREY, NO_ZOOM, base_layout, colour_of, escape, three
 from playground.ui.lab import Choice, Laws, Reading
 from playground.ui.strings import Words
 
@@ -175,17 +175,12 @@ def _line(xs: list[float], ys: list[float], method: str, dash: str, say: Words) 
 
 
 def _layout() -> dict[str, Any]:
-    axis = {"color": GREY, "gridcolor": LINE, "zerolinecolor": LINE, "fixedrange": True}
-    return {
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"color": GREY, "family": "system-ui, sans-serif"},
+    axis = AXIS | {"fixedrange": True}
+    return base_layout() | {
         "margin": {"l": 52, "r": 12, "t": 40, "b": 60},
         "height": _HEIGHT,
-        "hovermode": "closest",
-        "hoverlabel": {"align": "left"},
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        "modebar": {"remove": ["select", "lasso", "autoscale", "zoom", "pan", "resetscale"]},
+        "modebar": NO_ZOOM,
         "xaxis": axis,
         "yaxis": axis,
     }
