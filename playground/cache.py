@@ -8,7 +8,7 @@ Sliding-window layers keep every key and leave the window to the mask, so that t
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -252,6 +252,21 @@ def encode(model: Model, ids: Sequence[int]) -> Tensor:
     """What the encoder of an encoder-decoder makes of ids: hidden states [1, n, d]."""
     tensor = torch.tensor([list(ids)], device=device_of(model))
     return model.get_encoder()(input_ids=tensor)[0]
+
+
+def forced_logits(
+    state: KVState, prefix: Sequence[int], ids: Sequence[int], chunk: int
+) -> Iterator[Tensor]:
+    """Logits that predict ids behind the prefix, by passes over at most `chunk` of them: tensors
+    [at most chunk, V], in order."""
+    logits = state.prefill(prefix)[None]
+    for start in range(0, len(ids), chunk):
+        count = min(chunk, len(ids) - start)
+        fed = list(ids[start : min(start + chunk, len(ids) - 1)])
+        more = [state.forward(torch.tensor([fed]))[0]] if fed else []
+        rows = torch.cat((logits, *more))
+        yield rows[:count]
+        logits = rows[-1:]
 
 
 def device_of(model: Model) -> torch.device:

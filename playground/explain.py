@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from playground import laws, text
+from playground.cache import forced_logits
 from playground.contracts import Decision, Run, Tested
 from playground.mentored import divergence
 from playground.models import ModelPair
@@ -62,16 +63,11 @@ class Explainer:
         if not ids:
             return []
         state = self._run.open(self._pair.target)
-        logits = state.prefill(self._run.prefix)[None]
         tokens: list[Token] = []
-        for start in range(0, len(ids), _CHUNK):
-            chunk = list(ids[start : start + _CHUNK])
-            fed = chunk[: len(ids) - 1 - start]
-            more = [state.forward(torch.tensor([fed]))[0]] if fed else []
-            rows = torch.cat((logits, *more))
-            for row, token_id in zip(rows, chunk, strict=False):
-                tokens.append(self.token(Decision(token_id, "beam", logits=row), len(tokens)))
-            logits = rows[-1:]
+        for rows in forced_logits(state, self._run.prefix, ids, _CHUNK):
+            for row in rows:
+                decision = Decision(ids[len(tokens)], "beam", logits=row)
+                tokens.append(self.token(decision, len(tokens)))
         return tokens
 
     def round(self, record: Round, decisions: Sequence[Decision]) -> Round:

@@ -94,6 +94,11 @@ def agreement(ids: Sequence[int], reference: Sequence[int]) -> float | None:
     return ratio(sum(a == b for a, b in pairs), len(pairs))
 
 
+def kv_bytes_per_token(layers: int, kv_heads: int, head_dim: int, bytes_per_number: int) -> int:
+    """Bytes of one token in a cache: a key and a value for each layer and key-value head."""
+    return 2 * layers * kv_heads * head_dim * bytes_per_number
+
+
 def beam_kv_bytes(width: int, prompt: int, steps: int, bytes_per_token: int) -> tuple[int, int]:
     """Bytes of W beams' keys and values after `steps` tokens behind `prompt` ones: each beam with a
     copy of the prompt, W·(P+t), and all sharing it, P + W·t."""

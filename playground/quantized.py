@@ -28,7 +28,24 @@ class Dense:
         return F.linear(x, self._weight, self._bias)
 
 
-class Int8(Dense):
+class _Packed(Dense):
+    """The same by fewer bits for at most `rows` rows; for more, unpacked weights are faster."""
+
+    rows = _INT8_ROWS
+
+    def __call__(self, x: Tensor) -> Tensor:
+        rows = x.reshape(-1, x.shape[-1])
+        if len(rows) > self.rows:
+            return super().__call__(x)
+        y = self._product(rows).view(*x.shape[:-1], -1)
+        return y if self._bias is None else y + self._bias
+
+    def _product(self, rows: Tensor) -> Tensor:
+        """rows [n, inputs] -> [n, outputs], without the bias."""
+        raise NotImplementedError
+
+
+class Int8(_Packed):
     """The same by int8 weights with one scale an output; activations stay bf16."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
@@ -36,20 +53,17 @@ class Int8(Dense):
         self._packed, scale = _by_row(weight)
         self._scale = scale.to(torch.bfloat16)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        rows = x.reshape(-1, x.shape[-1])
-        if len(rows) > _INT8_ROWS:
-            return super().__call__(x)
-        y = torch.ops.aten._weight_int8pack_mm(rows, self._packed, self._scale)
-        y = y.view(*x.shape[:-1], -1)
-        return y if self._bias is None else y + self._bias
+    def _product(self, rows: Tensor) -> Tensor:
+        return torch.ops.aten._weight_int8pack_mm(rows, self._packed, self._scale)
 
 
-class Int4(Dense):
+class Int4(_Packed):
     """The same by the 4-bit weights of a file like GGUF's Q4_1: groups of 32 with scale and offset.
 
     Only for weights that are such (`is_4bit`): then nothing is lost but the rounding of scales.
     """
+
+    rows = _INT4_ROWS
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__(weight, bias)
@@ -61,16 +75,11 @@ class Int4(Dense):
         scales = torch.stack((step, low + 8 * step), -1).squeeze(2)
         self._scales = scales.transpose(0, 1).to(torch.bfloat16).contiguous()
 
-    def __call__(self, x: Tensor) -> Tensor:
-        rows = x.reshape(-1, x.shape[-1])
-        if len(rows) > _INT4_ROWS:
-            return super().__call__(x)
-        y = torch.ops.aten._weight_int4pack_mm_for_cpu(rows, self._packed, _GROUP, self._scales)
-        y = y.view(*x.shape[:-1], -1)
-        return y if self._bias is None else y + self._bias
+    def _product(self, rows: Tensor) -> Tensor:
+        return torch.ops.aten._weight_int4pack_mm_for_cpu(rows, self._packed, _GROUP, self._scales)
 
 
-class WideInt8(Dense):
+class WideInt8(_Packed):
     """The same for a head: int8 weights, activations as two int8 planes (15 bits), fp32 results.
 
     The products are exact integers, whose cost hardly grows with the number of rows.
@@ -82,10 +91,8 @@ class WideInt8(Dense):
         self._packed = torch.ops.onednn.qlinear_prepack(packed, None)
         self._zeros = torch.zeros(len(weight), dtype=torch.int32)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        rows = x.reshape(-1, x.shape[-1]).float()
-        if len(rows) > _INT8_ROWS:
-            return super().__call__(x)
+    def _product(self, rows: Tensor) -> Tensor:
+        rows = rows.float()
         scale = rows.abs().amax(-1, keepdim=True).clamp(min=1e-30) / 127
         rows = rows / scale
         coarse = rows.round()
@@ -96,8 +103,7 @@ class WideInt8(Dense):
             1.0, 0, torch.float32, "none", [], "",
         )  # fmt: skip
         coarse, fine = y.chunk(2)
-        y = coarse.add_(fine, alpha=1 / 254).mul_(scale).view(*x.shape[:-1], -1)
-        return y if self._bias is None else y + self._bias
+        return coarse.add_(fine, alpha=1 / 254).mul_(scale)
 
 
 def quantised(weight: Tensor, bias: Tensor | None) -> Dense:

@@ -15,15 +15,20 @@ from playground.mentored import Optimum
 from playground.types import DecodeResult, PairSpec
 
 NONE = "–"
-_COLUMNS = {
+_MAIN = {
     "tok/s": "tokens_per_s",
     "×": "speedup",
     "accepted %": "acceptance_rate",
     "tokens/pass": "tokens_per_target_pass",
     "KL": "mean_divergence",
     "fidelity %": "fidelity",
-    "first s": "ttft_s",
-    "total s": "total_s",
+}
+_COLUMNS = _MAIN | {"first s": "ttft_s", "total s": "total_s"}
+_SWEEP_COLUMNS = _MAIN | {
+    "ln p": "target_logprob",
+    "BLEU": "bleu",
+    "chrF": "chrf",
+    "sentence BLEU": "sentence_bleu",
 }
 
 
@@ -126,20 +131,6 @@ def pairs(specs: Sequence[PairSpec]) -> str:
     """A row for every pair."""
     rows = [[p.name, p.title, "embedded" if p.embedded else "Hub", p.license] for p in specs]
     return table(["name", "title", "where", "licence"], rows, num_left=4)
-
-
-_SWEEP_COLUMNS = {
-    "tok/s": "tokens_per_s",
-    "×": "speedup",
-    "accepted %": "acceptance_rate",
-    "tokens/pass": "tokens_per_target_pass",
-    "KL": "mean_divergence",
-    "fidelity %": "fidelity",
-    "ln p": "target_logprob",
-    "BLEU": "bleu",
-    "chrF": "chrf",
-    "sentence BLEU": "sentence_bleu",
-}
 
 
 def sweep(records: Sequence[Mapping[str, Any]], signatures: Mapping[str, str]) -> str:

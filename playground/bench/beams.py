@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 
 from playground.bench.laps import Bench, Row
-from playground.metrics import beam_kv_bytes
+from playground.metrics import beam_kv_bytes, kv_bytes_per_token
 from playground.models import ModelPair
 
 _WIDTHS = (1, 2, 4, 8)
@@ -15,7 +15,7 @@ def beams(bench: Bench) -> list[Row]:
     """Cost and memory of beam width 1 to 8, beside what the formulas say of the memory."""
     laps = {f"{w}": bench.ours("beam", {"num_beams": w}) for w in _WIDTHS}
     found = bench.race(laps)
-    per_token = kv_bytes_per_token(bench.pair)
+    per_token = _bytes_per_token(bench.pair)
     first = statistics.median(lap.seconds / lap.tokens for lap in found["1"])
     rows = []
     for width in _WIDTHS:
@@ -41,7 +41,7 @@ def beams(bench: Bench) -> list[Row]:
     return rows
 
 
-def kv_bytes_per_token(pair: ModelPair) -> int | None:
+def _bytes_per_token(pair: ModelPair) -> int | None:
     """Keys and values of one token in a causal target's cache; None for an encoder-decoder, which
     also keeps those of its source."""
     config = getattr(pair.target, "config", None)
@@ -49,7 +49,7 @@ def kv_bytes_per_token(pair: ModelPair) -> int | None:
         return None
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    return int(2 * heads * dim * config.num_hidden_layers * pair.target.dtype.itemsize)
+    return kv_bytes_per_token(config.num_hidden_layers, heads, dim, pair.target.dtype.itemsize)
 
 
 def _mib(count: int | None) -> float | None:

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from playground.bench.laps import TEMPERATURE, Bench, Row
+from playground.cache import forced_logits
 from playground.models import ModelPair
 from playground.sampling import Clock
 
@@ -40,10 +41,8 @@ def precision(bench: Bench) -> list[Row]:
 def _log_laws(pair: ModelPair, prompt: list[int], new: list[int]) -> Tensor:
     """Log-probabilities [n, V] of the target at every new token, passes of four tokens each."""
     state = pair.open(pair.target, prompt)
-    rows = [state.prefill(pair.prefix(prompt))[None]]
-    for start in range(0, len(new) - 1, 4):
-        rows.append(state.forward(torch.tensor([new[start : min(start + 4, len(new) - 1)]]))[0])
-    return torch.cat(rows).float().log_softmax(-1)
+    rows = forced_logits(state, pair.prefix(prompt), new, 4)
+    return torch.cat(list(rows)).float().log_softmax(-1)
 
 
 def _distance(reference: Sequence[Tensor], laws: Sequence[Tensor]) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from playground.metrics import beam_kv_bytes
+from playground.metrics import beam_kv_bytes, kv_bytes_per_token
 
 MIB = 2**20
 
@@ -24,7 +24,7 @@ class ModelShape:
     @property
     def bytes_per_token(self) -> int:
         """A key and a value for each layer and key-value head."""
-        return 2 * self.layers * self.kv_heads * self.head_dim * self.bytes_per_number
+        return kv_bytes_per_token(self.layers, self.kv_heads, self.head_dim, self.bytes_per_number)
 
 
 MODELS = (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from playground.cache import Model
+from playground.cache import Model, forced_logits
 from playground.contracts import KVState
 from playground.models import ModelPair
 from playground.sampling import Constraints
@@ -62,9 +62,7 @@ def target_logprob(pair: ModelPair, prompt_ids: Sequence[int], ids: Sequence[int
         return None
     with pair.lock:
         state = pair.open(pair.target, prompt_ids)
-        logits = [state.prefill(pair.prefix(prompt_ids))[None]]
-        if len(ids) > 1:
-            logits.append(state.forward(torch.tensor([list(ids[:-1])]))[0])
+        logits = list(forced_logits(state, pair.prefix(prompt_ids), ids, len(ids)))
     laws = torch.cat(logits).float().log_softmax(-1)
     chosen = laws.gather(-1, torch.tensor(list(ids), device=laws.device)[:, None])
     return float(chosen.mean(dtype=torch.float64))
