@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from playground.lessons.mentoring import ARTICLE_DRAFT, ARTICLE_NAMES, ARTICLE_TARGET
 from playground.mentored import Optimum, solve
 from playground.session import on_one_core
 from playground.types import DecodeResult, Token
@@ -24,9 +25,9 @@ DIVERGENCES = ("kl", "reverse_kl", "js", "hellinger", "chi2", "tv")
 # Laws to start from, as a visitor would type them: token, target, draft. The first gives the curve
 # of Tran-Thien's article: KL 1.58, acceptance .22, .50, .64, .885 at D 0, .2, .4, 1.
 PRESETS = {
-    "article": (
-        "a 0.247 0.033\nb 0.191 0.026\nc 0.162 0.022\nd 0.146 0.020\ne 0.092 0.854\n"
-        "f 0.089 0.012\ng 0.035 0.006\nh 0.031 0.004\ni 0.006 0.022\nj 0.001 0.001"
+    "article": "\n".join(
+        f"{name} {target:.3f} {draft:.3f}"
+        for name, target, draft in zip(ARTICLE_NAMES, ARTICLE_TARGET, ARTICLE_DRAFT, strict=True)
     ),
     "close": "blue 0.50 0.42\ngrey 0.25 0.20\nclear 0.15 0.28\ndark 0.10 0.10",
     "zeros": "yes 0.60 0.30\nno 0.40 0.30\nperhaps 0 0.40",

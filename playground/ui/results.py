@@ -100,8 +100,10 @@ class Results:
         """Old results are gone once a new comparison begins."""
         return {self.body: gr.update(visible=False), self.shown: None, self.chart: None}
 
-    def show(self, shown: Shown, choice: Choice) -> Update:
-        """Everything for a comparison that was not shown before."""
+    def show(self, shown: Shown, choice: Choice, board: Board | None = None) -> Update:
+        """Everything for a comparison that was not shown before; `board` is the one that it was
+        decoded on, if it was."""
+        board = board or self._board(shown, choice)
         results = list(shown.comparison.results)
         labels = [(name_of(label, self.say), label) for label in results]
         return {
@@ -111,7 +113,7 @@ class Results:
             self.second: gr.update(choices=labels, value=None),
             self.difference: "",
             **self.baselines(results, choice.baseline),
-            **self.numbers(shown, replace(choice, first=None, second=None)),
+            **self._numbers(board, shown, replace(choice, first=None, second=None)),
             **self.look(shown, ""),
         }
 
@@ -123,7 +125,9 @@ class Results:
 
     def numbers(self, shown: Shown, choice: Choice) -> Update:
         """Cards, chart, table and verdict, as the visitor wants to see them."""
-        board = Board.of(shown.comparison, shown.recorded, choice.baseline)
+        return self._numbers(self._board(shown, choice), shown, choice)
+
+    def _numbers(self, board: Board, shown: Shown, choice: Choice) -> Update:
         rows = board.rows()
         baseline = board.comparison.baseline if board.comparison else ""
         return {
@@ -135,8 +139,10 @@ class Results:
 
     def differ(self, shown: Shown, choice: Choice) -> Update:
         """The cards, and where the two chosen runs part, if there are two."""
-        board = Board.of(shown.comparison, shown.recorded, choice.baseline)
-        return self._differ(board, shown, choice)
+        return self._differ(self._board(shown, choice), shown, choice)
+
+    def _board(self, shown: Shown, choice: Choice) -> Board:
+        return Board.of(shown.comparison, shown.recorded, choice.baseline)
 
     def _differ(self, board: Board, shown: Shown, choice: Choice) -> Update:
         results = shown.comparison.results
@@ -154,7 +160,7 @@ class Results:
             return rows_to_csv(shown.comparison.rows())
         if kind == "json":
             return traces.dump(shown.comparison, shown.setup)
-        board = Board.of(shown.comparison, shown.recorded, choice.baseline)
+        board = self._board(shown, choice)
         return str(publication(figure(board, choice, self.say)).to_json())
 
     def slots(self, board: Board) -> Update:

@@ -121,7 +121,7 @@ class Painter:
         update = self.paint()
         if board.comparison is not None:
             shown = Shown(board.comparison, to_record(self._setup))
-            update |= out.show(shown, self._choice) | out.slots(board)
+            update |= out.show(shown, self._choice, board)
             update |= {out.verdict: ""} if stopped else {}
         text = say("status.stopped") if stopped else _summary(board.rows(), say)
         return update | {out.status: line(text)}
