@@ -43,7 +43,6 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,6 +61,7 @@ from transformers import (
 )
 from transformers.cache_utils import DynamicLayer
 
+from assets.recipes.shards import Corpus, read_lines, write_shards
 from playground.gguf_weights import read_llama
 
 ASSETS = Path(__file__).resolve().parents[1]
@@ -69,7 +69,6 @@ TARGET = ASSETS / "models" / "chat-target"
 DRAFT = ASSETS / "models" / "chat-draft"
 PROMPTS = Path(__file__).with_name("chat_prompts.json")
 END = 2  # <|im_end|>
-SHARD = 256  # conversations in a file of hidden states
 
 # ---------------------------------------------------------------------------- the target
 
@@ -212,12 +211,6 @@ def write_replies(
     return replies
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """All conversations of a corpus."""
-    with gzip.open(path, "rt") as file:
-        return [json.loads(line) for line in file]
-
-
 def make_corpus(args: argparse.Namespace) -> None:
     """Let the target answer templated prompts; every batch is appended to the file at once."""
     path = args.work / "extra-corpus.jsonl.gz"
@@ -261,37 +254,15 @@ def make_corpus(args: argparse.Namespace) -> None:
 def make_hidden(args: argparse.Namespace) -> None:
     """Store what the target thinks at every reply position, so that its law costs one product."""
     model = load_target()
-    folder = args.work / "hidden"
-    folder.mkdir(exist_ok=True)
-    talks = read_lines(args.corpus)
-    name = args.corpus.name.split(".")[0]
-    for index in range(0, math.ceil(len(talks) / SHARD)):
-        part = talks[index * SHARD : (index + 1) * SHARD]
-        path = folder / f"{name}-{index:05d}.safetensors"
-        if path.exists() or (len(part) < SHARD and not args.last):
-            continue
-        start = time.perf_counter()
-        states: list[Tensor] = [torch.empty(0)] * len(part)
-        order = sorted(range(len(part)), key=lambda i: len(part[i]["p"]) + len(part[i]["r"]))
-        for begin in range(0, len(order), 16):
-            rows = order[begin : begin + 16]
-            ids = [torch.tensor(part[i]["p"] + part[i]["r"]) for i in rows]
-            padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True)
-            hidden = model.model(input_ids=padded, use_cache=False).last_hidden_state
-            for row, i in enumerate(rows):
-                first = len(part[i]["p"]) - 1
-                states[i] = hidden[row, first : first + len(part[i]["r"])].clone()
-        shard = {
-            "ids": torch.tensor([t for talk in part for t in talk["p"] + talk["r"]]).int(),
-            "lengths": torch.tensor([[len(t["p"]), len(t["r"])] for t in part]).int(),
-            "temperature": torch.tensor([float(t["T"]) for t in part]),
-            "hidden": torch.cat(states),
-        }
-        temporary = path.with_suffix(".part")
-        save_file(shard, temporary)
-        temporary.rename(path)
-        rate = len(shard["hidden"]) / (time.perf_counter() - start)
-        print(f"{path.name}: {len(shard['hidden'])} positions, {rate:.0f} a second", flush=True)
+
+    def think(ids: Tensor) -> Tensor:
+        return model.model(input_ids=ids, use_cache=False).last_hidden_state
+
+    def reply(talk: dict[str, Any]) -> slice:
+        first = len(talk["p"]) - 1
+        return slice(first, first + len(talk["r"]))
+
+    write_shards(args, "hidden", think, reply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,11 +273,6 @@ class Talk:
     num_prompt: int
     hidden: Tensor
     temperature: float
-
-
-def is_held_out(prompt: list[int]) -> bool:
-    """One prompt in twenty, whatever corpus it is in."""
-    return hashlib.sha256(json.dumps(prompt).encode()).digest()[0] * 20 < 256
 
 
 def read_shard(path: Path) -> list[Talk]:
@@ -321,28 +287,6 @@ def read_shard(path: Path) -> list[Talk]:
         talks.append(Talk(ids, prompt, hidden, warmth))
         at_id, at_state = at_id + prompt + reply, at_state + reply
     return talks
-
-
-class Corpus:
-    """All shards in a folder; `refresh` picks up those that have appeared since."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.seen: set[Path] = set()
-        self.train: list[Talk] = []
-        self.held_out: dict[str, list[Talk]] = {}
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Read new files."""
-        for path in sorted(set(self.folder.glob("*.safetensors")) - self.seen):
-            self.seen.add(path)
-            name = path.stem.rsplit("-", 1)[0]
-            for talk in read_shard(path):
-                if is_held_out(talk.ids[: talk.num_prompt].tolist()):
-                    self.held_out.setdefault(name, []).append(talk)
-                else:
-                    self.train.append(talk)
 
 
 # ---------------------------------------------------------------------------- the draft
@@ -455,22 +399,6 @@ class Head:
         return torch.cat([self.common, self.embeddings[self.rest[chosen]]])
 
 
-def batches(
-    corpus: Corpus, rng: random.Random, num_tokens: int
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Epoch after epoch, conversations of like length together, in random order."""
-    while True:
-        corpus.refresh()
-        talks = sorted(corpus.train, key=lambda t: len(t.ids) + rng.random() * 16)
-        groups: list[list[Talk]] = [[]]
-        for talk in talks:
-            if (len(groups[-1]) + 1) * len(talk.ids) > num_tokens:
-                groups.append([])
-            groups[-1].append(talk)
-        rng.shuffle(groups)
-        yield from map(pack, groups)
-
-
 def optimisers(draft: LlamaModel, kind: str, rate: float) -> list[torch.optim.Optimizer]:
     """Muon for the matrices (or AdamW for all), AdamW for the norms."""
     matrices = [w for w in draft.parameters() if w.requires_grad and w.ndim == 2]
@@ -517,7 +445,7 @@ def measure(
 def train(args: argparse.Namespace) -> None:
     """Distil; the averaged weights are measured and saved every `--every` steps."""
     torch.manual_seed(args.seed)
-    corpus = Corpus(args.work / "hidden")
+    corpus = Corpus(args.work / "hidden", read_shard)
     draft, embeddings = new_draft(args.layers)
     if args.start:
         draft.load_state_dict(load_file(args.start), strict=False)
@@ -530,9 +458,8 @@ def train(args: argparse.Namespace) -> None:
     average = {name: weight.clone() for name, weight in weights_of(draft).items()}
     log = (args.work / f"{args.name}.jsonl").open("a")
     began, num_tokens, overlap = time.perf_counter(), 0, 0.0
-    for step, (ids, where, target) in enumerate(
-        batches(corpus, random.Random(args.seed), args.batch), start=1
-    ):
+    batches = map(pack, corpus.batches(random.Random(args.seed), args.batch))
+    for step, (ids, where, target) in enumerate(batches, start=1):
         warm = min(1.0, step / args.warm)
         cool = min(1.0, (args.steps - step + 1) / max(1, args.cool))
         for optimiser in steps:
@@ -568,7 +495,7 @@ def train(args: argparse.Namespace) -> None:
 
 def evaluate(args: argparse.Namespace) -> None:
     """Held-out figures of some weights, by corpus and temperature of the reply."""
-    corpus = Corpus(args.work / "hidden")
+    corpus = Corpus(args.work / "hidden", read_shard)
     draft, embeddings = new_draft(args.layers)
     draft.load_state_dict(
         {name.removeprefix("model."): w.float() for name, w in load_file(args.weights).items()},
@@ -590,7 +517,7 @@ def export(args: argparse.Namespace) -> None:
     ids, by the target's mass on the corpus: all that the draft writes."""
     weights = {f"model.{n}": w.bfloat16() for n, w in load_file(args.weights).items()}
     _, embeddings = new_draft([0, 1])
-    order = commonest(Corpus(args.work / "hidden").train, embeddings)
+    order = commonest(Corpus(args.work / "hidden", read_shard).train, embeddings)
     weights["head_ids"] = torch.tensor(sorted(order[: args.head]), dtype=torch.int32)
     args.output.mkdir(parents=True, exist_ok=True)
     save_file(weights, args.output / "model.safetensors", metadata={"format": "pt"})

@@ -40,12 +40,11 @@ depend on the processor: a second run gives a like draft, not the same bits.
 import argparse
 import hashlib
 import json
-import math
 import random
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -56,15 +55,13 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from assets.recipes.chat_draft import (
     ASSETS,
-    SHARD,
     Head,
     commonest,
     draft_config,
-    is_held_out,
     load_target,
-    read_lines,
     read_target,
 )
+from assets.recipes.shards import Corpus, write_shards
 
 FEATURE = ASSETS / "models" / "chat-feature"
 TAPS = (8, 16, 24)  # how many target layers have run where its hidden states are read
@@ -85,36 +82,12 @@ def read_states(model: LlamaForCausalLM, ids: Tensor) -> Tensor:
 def make_states(args: argparse.Namespace) -> None:
     """Store what the target thinks at every position of a corpus."""
     model = load_target()
-    folder = args.work / "states"
-    folder.mkdir(exist_ok=True)
-    talks = read_lines(args.corpus)
-    name = args.corpus.name.split(".")[0]
-    for index in range(math.ceil(len(talks) / SHARD)):
-        part = talks[index * SHARD : (index + 1) * SHARD]
-        path = folder / f"{name}-{index:05d}.safetensors"
-        if path.exists() or (len(part) < SHARD and not args.last):
-            continue
-        start = time.perf_counter()
-        states: list[Tensor] = [torch.empty(0)] * len(part)
-        order = sorted(range(len(part)), key=lambda i: len(part[i]["p"]) + len(part[i]["r"]))
-        for begin in range(0, len(order), 16):
-            rows = order[begin : begin + 16]
-            ids = [torch.tensor(part[i]["p"] + part[i]["r"]) for i in rows]
-            padded = nn.utils.rnn.pad_sequence(ids, batch_first=True)
-            found = read_states(model, padded)
-            for row, i in enumerate(rows):
-                states[i] = found[row, : len(ids[row]) - 1].clone()
-        shard = {
-            "ids": torch.tensor([t for talk in part for t in talk["p"] + talk["r"]]).int(),
-            "lengths": torch.tensor([[len(t["p"]), len(t["r"])] for t in part]).int(),
-            "temperature": torch.tensor([float(t["T"]) for t in part]),
-            "states": torch.cat(states),
-        }
-        temporary = path.with_suffix(".part")
-        save_file(shard, temporary)
-        temporary.rename(path)
-        rate = len(shard["states"]) / (time.perf_counter() - start)
-        print(f"{path.name}: {len(shard['states'])} positions, {rate:.0f} a second", flush=True)
+    write_shards(args, "states", lambda ids: read_states(model, ids), before_last)
+
+
+def before_last(talk: dict[str, Any]) -> slice:
+    """The positions of a conversation that something follows."""
+    return slice(len(talk["p"]) + len(talk["r"]) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,28 +104,14 @@ class Talk:
         return self.states[self.num_prompt - 1 :, -1]
 
 
-class Corpus:
-    """All files of states in a folder; `refresh` picks up those that have appeared since."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.seen = folder, set[Path]()
-        self.train: list[Talk] = []
-        self.held_out: dict[str, list[Talk]] = {}
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Read new files; their tensors stay on disk until they are used."""
-        for path in sorted(set(self.folder.glob("*.safetensors")) - self.seen):
-            self.seen.add(path)
-            shard, at_id, at_state = load_file(path), 0, 0
-            for prompt, reply in shard["lengths"].tolist():
-                ids = shard["ids"][at_id : at_id + prompt + reply].long()
-                talk = Talk(ids, prompt, shard["states"][at_state : at_state + len(ids) - 1])
-                at_id, at_state = at_id + len(ids), at_state + len(ids) - 1
-                if is_held_out(ids[:prompt].tolist()):
-                    self.held_out.setdefault(path.stem.rsplit("-", 1)[0], []).append(talk)
-                else:
-                    self.train.append(talk)
+def read_shard(path: Path) -> list[Talk]:
+    """The conversations of one file; their tensors stay on disk until they are used."""
+    shard, talks, at_id, at_state = load_file(path), [], 0, 0
+    for prompt, reply in shard["lengths"].tolist():
+        ids = shard["ids"][at_id : at_id + prompt + reply].long()
+        talks.append(Talk(ids, prompt, shard["states"][at_state : at_state + len(ids) - 1]))
+        at_id, at_state = at_id + len(ids), at_state + len(ids) - 1
+    return talks
 
 
 # ---------------------------------------------------------------------------- the draft
@@ -313,20 +272,6 @@ def descend(
     return gradients, [overlap / total for overlap, total in zip(overlaps, totals, strict=True)]
 
 
-def batches(corpus: Corpus, rng: random.Random, num_tokens: int) -> Iterator[list[Talk]]:
-    """Epoch after epoch, conversations of like length together, in random order."""
-    while True:
-        corpus.refresh()
-        talks = sorted(corpus.train, key=lambda t: len(t.ids) + rng.random() * 16)
-        groups: list[list[Talk]] = [[]]
-        for talk in talks:
-            if (len(groups[-1]) + 1) * len(talk.ids) > num_tokens:
-                groups.append([])
-            groups[-1].append(talk)
-        rng.shuffle(groups)
-        yield from groups
-
-
 @torch.inference_mode()
 def measure(
     draft: FeatureDraft, embeddings: Tensor, talks: list[Talk], head_ids: Tensor, steps: int
@@ -365,7 +310,7 @@ def weights_of(draft: FeatureDraft) -> dict[str, Tensor]:
     return {n: w.detach() for n, w in draft.state_dict().items() if "rotary" not in n}
 
 
-def vocabulary_order(work: Path, corpus: Corpus, embeddings: Tensor) -> list[int]:
+def vocabulary_order(work: Path, corpus: Corpus[Talk], embeddings: Tensor) -> list[int]:
     """All ids, the commonest first; kept in a file, since it must not change between runs."""
     path = work / "order.json"
     if not path.exists():
@@ -376,7 +321,7 @@ def vocabulary_order(work: Path, corpus: Corpus, embeddings: Tensor) -> list[int
 def train(args: argparse.Namespace) -> None:
     """Distil; the averaged weights are measured and saved every `--every` steps."""
     torch.manual_seed(args.seed)
-    corpus = Corpus(args.work / "states")
+    corpus = Corpus(args.work / "states", read_shard)
     embeddings = read_target()["model.embed_tokens.weight"]
     draft = FeatureDraft(args.layers)
     load_weights(draft, args.start)
@@ -396,7 +341,7 @@ def train(args: argparse.Namespace) -> None:
     average = {name: weight.clone() for name, weight in weights_of(draft).items()}
     began, num_tokens, overlaps = time.perf_counter(), 0, [0.0] * args.unroll
     log = (args.work / f"{args.name}.jsonl").open("a")
-    for step, talks in enumerate(batches(corpus, random.Random(args.seed), args.batch), start=1):
+    for step, talks in enumerate(corpus.batches(random.Random(args.seed), args.batch), start=1):
         warm = min(1.0, step / args.warm)
         cool = min(1.0, (args.steps - step + 1) / max(1, args.cool))
         for group, rate in zip(adam.param_groups, rates, strict=True):
@@ -433,7 +378,7 @@ def train(args: argparse.Namespace) -> None:
 
 def evaluate(args: argparse.Namespace) -> None:
     """Held-out figures of some weights, by corpus, at four unrolled steps."""
-    corpus = Corpus(args.work / "states")
+    corpus = Corpus(args.work / "states", read_shard)
     embeddings = read_target()["model.embed_tokens.weight"]
     draft = FeatureDraft(args.layers)
     load_weights(draft, args.weights)
