@@ -131,20 +131,3 @@ def phone(chromium: Any) -> Iterator[Any]:
 def visitor(context: Any, page_url: str) -> Visitor:
     """Somebody on the page."""
     return Visitor(context, page_url)
-
-
-_status = 0
-
-
-def pytest_sessionfinish(exitstatus: int) -> None:
-    global _status
-    _status = int(exitstatus)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_unconfigure() -> None:
-    """Leave at once: a worker's daemon thread may be inside torch, where the interpreter's own
-    shutdown would abort the process after every test has passed."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(_status)

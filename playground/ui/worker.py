@@ -8,6 +8,7 @@ what belongs to a visitor lives in the request itself and ends with it.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import threading
@@ -98,10 +99,13 @@ class Worker:
         self._pair: ModelPair | None = None
         self._loaded = ""
         self._status: dict[str, Status] = {settings.pair: Status("loading")}
-        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._running: _Job | None = None
         self._stops: dict[str, list[threading.Event]] = {}
         self._idle = threading.Condition()
-        threading.Thread(target=self._serve, name="model", daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, name="model", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
 
     def status(self, pair: str) -> Status:
         """Where the pair of this name stands."""
@@ -166,13 +170,22 @@ class Worker:
             self._idle.wait_for(lambda: key not in self._stops, wait_s)
         return bool(flags)
 
+    def close(self, wait_s: float = 5.0) -> None:
+        """End the thread, at most `wait_s` from now: what runs is stopped. A thread that lived on
+        inside torch while the interpreter shuts down could abort the process."""
+        self._jobs.put(None)
+        if self._running is not None:
+            self._running.stop.set()
+        self._thread.join(wait_s)
+
     def _serve(self) -> None:
         self._load(self.settings.pair)
-        while True:
-            job = self._jobs.get()
+        while (job := self._jobs.get()) is not None:
+            self._running = job
             if job.pair != self._loaded and not job.stop.is_set():
                 self._load(job.pair)
             _run(job, self._pair, self._status.get(job.pair))
+            self._running = None
 
     def _load(self, name: str) -> None:
         """Make `name` the pair in memory; what was there is freed before."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 import weakref
@@ -83,7 +84,8 @@ def test_requests_run_one_at_a_time(worker: Worker) -> None:
 def test_leaving_early_sets_the_flag_and_forgets_the_session(worker: Worker) -> None:
     """Cases 62 and 65."""
     with worker.request("visitor") as stop:
-        stream = worker.stream("chat", lambda pair: ticks(10_000, 0.001), stop)
+        more = itertools.takewhile(lambda _: not stop.is_set(), ticks(10_000, 0.001))
+        stream = worker.stream("chat", lambda pair: more, stop)
         next(stream)
         stream.close()  # type: ignore[attr-defined]
         assert stop.is_set()
@@ -147,3 +149,19 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setenv("PLAYGROUND_QUEUE_SIZE", bad)
         with pytest.raises(ValueError, match="PLAYGROUND_QUEUE_SIZE"):
             PageSettings.from_environment()
+
+
+def test_a_closed_worker_stops_what_runs_and_ends(worker: Worker) -> None:
+    stop, seen = threading.Event(), threading.Event()
+
+    def until_stopped(pair: Any) -> Iterator[int]:
+        seen.set()
+        while not stop.is_set():
+            yield 1
+            time.sleep(0.01)
+
+    running = worker.stream("chat", until_stopped, stop)
+    next(running)
+    assert seen.wait(5)
+    worker.close()
+    assert stop.is_set() and not worker._thread.is_alive()
