@@ -5,4 +5,4 @@ from playground.ui import build, launch_options
 demo = build()
 
 if __name__ == "__main__":
-    demo.launch(**launch_options())
+    demo.launch(**launch_options(demo))

@@ -10,17 +10,14 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import Field, dataclass, field, replace
+from dataclasses import Field, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playground.catalog import ASSETS, PAIRS, folder_of
 from playground.methods import METHODS, fields_of
-from playground.params import allowed, fail, lookup
-from playground.types import PairSpec
+from playground.params import allowed, fail
 
 _DEST = "parameter "  # keeps parameters apart from the command's own options
-_HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,24 +213,6 @@ def _read(source: str) -> str:
         raise fail("prompt_file", source, f"a file that can be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise fail("prompt_file", source, "a text in UTF-8") from error
-
-
-def named_pair(pair: str, draft: str | None) -> PairSpec:
-    """The pair that --pair and --draft name; raises ValueError where a part of it is missing."""
-    if pair in PAIRS:
-        spec = replace(PAIRS[pair], draft=draft) if draft else PAIRS[pair]
-    elif draft or folder_of(pair):
-        spec = PairSpec(name=pair, target=pair, draft=draft, title=pair)
-    else:
-        spec = lookup(PAIRS, pair, "pair")
-    for role, source in (("pair", spec.target), ("draft", spec.draft)):
-        if source is None or folder_of(source) is not None:
-            continue
-        if spec.embedded and source != draft:
-            raise ValueError(f"{role}: weights are missing: no folder {ASSETS / 'models' / source}")
-        if not _HUB_ID.fullmatch(source):
-            raise fail(role, source, "a folder that exists, or a Hub id")
-    return spec
 
 
 def _flag(name: str) -> str:

@@ -274,6 +274,13 @@ def device_of(model: Model) -> torch.device:
     return next((p.device for p in model.parameters()), torch.device("cpu"))
 
 
+def num_readable(model: Model) -> int | None:
+    """How many ids a model has embeddings for; None for a module that does not say."""
+    if not hasattr(model, "get_input_embeddings"):
+        return None
+    return int(model.get_input_embeddings().weight.shape[0])
+
+
 def refuse_reason(model: Model) -> str | None:
     """Why this model's cache cannot serve rollback and reorder, or None when it can.
 

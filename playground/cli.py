@@ -26,7 +26,6 @@ from playground.arguments import (
     add_options,
     add_pair,
     given,
-    named_pair,
     number,
     numbers,
     parse_runs,
@@ -34,7 +33,7 @@ from playground.arguments import (
     read_prompt,
 )
 from playground.bench.laps import Bench
-from playground.catalog import PAIRS
+from playground.catalog import PAIRS, spec_of
 from playground.compare import DEFAULT_COMMON, DEFAULT_RUNS, Comparison, check_runs, compare_stream
 from playground.mentored import DIVERGENCES, solve
 from playground.methods import METHODS
@@ -234,7 +233,7 @@ def _pairs(args: argparse.Namespace) -> None:
 def _decode(args: argparse.Namespace) -> None:
     params, deadline_s = given(args), _deadline(args)
     check(args.method, params)
-    prompt, spec = read_prompt(args), named_pair(args.pair, args.draft)
+    prompt, spec = read_prompt(args), spec_of(args.pair, args.draft)
     pair, loaded = _load(args, spec)
     events = stream(pair, prompt, args.method, raw=args.raw, deadline_s=deadline_s, **params)
     _note(loaded)
@@ -262,7 +261,7 @@ def _follow(events: Iterator[Event], show: bool) -> DecodeResult:
 def _compare(args: argparse.Namespace) -> None:
     common, deadline_s = given(args), _deadline(args)
     runs, repeats = parse_runs(args.runs or []) or None, number(args.repeats, whole=True)
-    spec = named_pair(args.pair, args.draft)
+    spec = spec_of(args.pair, args.draft)
     merged, _ = check_runs(runs, repeats, common, spec.draft is not None)
     prompt = read_prompt(args)
     pair, loaded = _load(args, spec)
@@ -335,7 +334,7 @@ def _bench(args: argparse.Namespace) -> None:
             ("max_new_tokens", args.max_new_tokens, 4096),
         )
     )
-    spec = named_pair(args.pair, args.draft)
+    spec = spec_of(args.pair, args.draft)
     pair, loaded = _load(args, spec)
     _note(loaded)
     prompts = read_lines(args.prompts) or bench.prompts_for(spec.name, spec.chat)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import statistics
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +32,7 @@ DEFAULT_RUNS: dict[str, dict[str, Any]] = {
 }
 LAW = ("temperature", "top_k", "top_p")
 _WARM_UP_STEPS = 6
+_CUT = ("cancelled", "deadline")
 _REFERENCE = DEFAULT_RUNS["greedy"]["method"]  # whose text agreement refers to
 
 
@@ -222,13 +225,23 @@ def run_plans(
     repeats: int = 1,
     cancelled: Cancelled | None = None,
     deadline_s: float | None = None,
+    total_s: float | None = None,
 ) -> Iterator[tuple[str, Event | Comparison]]:
-    """Run the checked requests of `prepare_all`; see `compare_stream`."""
+    """Run the checked requests of `prepare_all`; see `compare_stream`.
+
+    deadline_s is for each run, total_s for all of them: when that is over, the run at hand ends
+    with what it has, those that have not begun end empty ("deadline"), and no repeat begins.
+    """
+    end = math.inf if total_s is None else time.monotonic() + total_s
+    limit = math.inf if deadline_s is None else deadline_s
     warm_up(pair, plans, cancelled)
     found: dict[str, list[DecodeResult]] = {label: [] for label in plans}
     for _ in range(repeats):  # whole passes, so that a drift of the machine hits every run alike
         for label, plan in plans.items():
-            for event in run_plan(plan, cancelled, deadline_s):
+            left_s = max(0.0, end - time.monotonic())
+            if found[label] and not left_s:
+                continue
+            for event in run_plan(plan, cancelled, min(limit, left_s)):
                 yield label, event
                 if event.result is not None:
                     found[label].append(event.result)
@@ -237,7 +250,7 @@ def run_plans(
         Comparison(
             prompt if isinstance(prompt, str) else None,
             {label: _median(results) for label, results in found.items()},
-            {label: [r.metrics.total_s for r in results] for label, results in found.items()},
+            {label: _seconds(results) for label, results in found.items()},
             baseline_of(
                 {k: method_named(p.method).badge(p.settings) for k, p in plans.items()},
             ),
@@ -245,8 +258,17 @@ def run_plans(
     )
 
 
+def _whole(results: list[DecodeResult]) -> list[DecodeResult]:
+    """Those that ran to their end, where there are any: a run cut short is no measurement."""
+    return [r for r in results if r.finish_reason not in _CUT] or results
+
+
+def _seconds(results: list[DecodeResult]) -> list[float]:
+    return [result.metrics.total_s for result in _whole(results)]
+
+
 def _median(results: list[DecodeResult]) -> DecodeResult:
-    middle = statistics.median_low([r.metrics.total_s for r in results])
+    middle = statistics.median_low(_seconds(results))
     return next(r for r in results if r.metrics.total_s == middle)
 
 

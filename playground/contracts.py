@@ -81,6 +81,7 @@ class Tested:
     target_probs: Tensor
     draft_probs: Tensor
     verifier: Verifier | None = None
+    optimum: Any = None  # what a rule had to solve for it, kept for its explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,9 @@ class Verifier(Protocol):
 
     def outcome(self, target_probs: Tensor, draft_probs: Tensor) -> tuple[Tensor, Tensor]:
         """At one position, float64: accept_probs [V], and the law [V] of the token it emits."""
+
+    def outcome_of(self, test: Tested) -> tuple[Tensor, Tensor]:
+        """The same for a position that was verified: nothing is solved twice."""
 
     def output_law(self, target_probs: Tensor, draft_probs: Tensor) -> Tensor:
         """The second of `outcome`: the law [V] of the token this rule emits at one position."""

@@ -15,7 +15,7 @@ import io
 import json
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from playground.params import fail
 Record = tuple[int, dict[str, Any]]  # line number, values by column
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _SLOT = "{prompt}"
+_INLINE = "records"  # the name of a set that came as records
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,7 @@ def load_dataset(
     prompt is put into, at {prompt}. Raises ValueError that begins with "dataset" or the name of
     the argument, with the line number where a line is at fault.
     """
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise fail("limit", limit, "a whole number of at least 1")
+    _check_limit(limit)
     if _SLOT not in template:
         raise fail("template", template, f"a text with {_SLOT} in it")
     source = _source(name)
@@ -105,6 +105,26 @@ def load_dataset(
         examples = [
             Example(e.id, template.replace(_SLOT, e.prompt), e.reference, e.kind) for e in examples
         ]
+    return _chosen(name, examples, limit, seed)
+
+
+def dataset_of(records: Sequence[Any], *, limit: int | None = None, seed: int = 0) -> Dataset:
+    """The examples of records {"prompt": ..., "reference": ...}, chosen as `load_dataset` does; a
+    fault is told with the record's number as its line."""
+    _check_limit(limit)
+    for number, record in enumerate(records, 1):
+        if not isinstance(record, dict):
+            raise _fault(_INLINE, number, 'not a record such as {"prompt": "..."}')
+    examples = _examples(enumerate(records, 1), ("prompt", None, "id"), _INLINE)
+    return _chosen(_INLINE, examples, limit, seed)
+
+
+def _check_limit(limit: Any) -> None:
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise fail("limit", limit, "a whole number of at least 1")
+
+
+def _chosen(name: str, examples: list[Example], limit: int | None, seed: int) -> Dataset:
     chosen = list(examples)
     random.Random(seed).shuffle(chosen)
     return Dataset(name, tuple(chosen[:limit]), len(examples), _fingerprint(examples))

@@ -12,7 +12,7 @@ from torch import Tensor
 from playground import laws, text
 from playground.cache import forced_logits
 from playground.contracts import Decision, Run, Tested
-from playground.mentored import divergence
+from playground.mentored import divergences
 from playground.models import ModelPair
 from playground.sampling import Warper
 from playground.types import Alternative, Beam, Candidate, LawSummary, Round, Token
@@ -173,13 +173,12 @@ def _judged(tested: Tested) -> dict[str, Any]:
         )
         found |= {"divergence": 0.0, "reverse_divergence": 0.0}
         return found | ({"budget_divergence": 0.0} if kind else {})
-    target, draft = tested.target_probs.double(), tested.draft_probs.double()
-    accept_probs, law = rule.outcome(target, draft)
+    accept_probs, law = rule.outcome_of(tested)
     if tested.accept_prob is None:
         found["accept_prob"] = float(accept_probs[tested.token_id])
-    found["divergence"] = divergence(target, law, "kl")
-    found["reverse_divergence"] = divergence(target, law, "reverse_kl")
+    kinds = dict.fromkeys(("kl", "reverse_kl", *([kind] if kind else [])))
+    spent = divergences(tested.target_probs, law, kinds)
+    found |= {"divergence": spent["kl"], "reverse_divergence": spent["reverse_kl"]}
     if kind:
-        known = {"kl": found["divergence"], "reverse_kl": found["reverse_divergence"]}
-        found["budget_divergence"] = known[kind] if kind in known else divergence(target, law, kind)
+        found["budget_divergence"] = spent[kind]
     return found

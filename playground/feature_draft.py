@@ -39,7 +39,7 @@ class LeanFeature(LeanLlama):
 
     def __init__(self, draft: FeatureDraft, int8: bool = False) -> None:
         self._projections = draft.fuse, draft.own
-        super().__init__(draft.model, int8)
+        super().__init__(draft.model, int8, draft=True)
 
     def _read(self, model: Any, product: Any) -> None:
         super()._read(model, product)

@@ -51,7 +51,40 @@ def frontier(
         lines[colour] += 1
         figure.add_trace(_trace(some, (x, y), colour, dash, words))
     figure.update_layout(**_layout(words[x], words[y]))
+    shown = [record for some in groups.values() for record in some]
+    _keep_in_view(figure, shown, (x, y), words)
     return figure
+
+
+def _keep_in_view(
+    figure: go.Figure, records: Sequence[Record], axes: tuple[str, str], words: Mapping[str, str]
+) -> None:
+    """Let the range across follow the target's configurations: the draft alone, often several times
+    as fast, would squeeze all others into a corner. Where it lies outside, an arrow says where."""
+    x, y = axes
+    own = [record for record in records if record["model"] == "target"]
+    far = [record for record in records if record["model"] == "draft"]
+    ends = [value_of(record, x) for record in own]
+    if not ends or not far:
+        return
+    span = max(ends) - min(ends) or max(ends)
+    high = max(ends) + span
+    if all(value_of(record, x) <= high for record in far):
+        return
+    low = max(0.0, min(ends) - span)
+    figure.update_xaxes(range=[low, high])
+    for record in far:
+        figure.add_annotation(
+            x=1,
+            xref="paper",
+            y=value_of(record, y),
+            xanchor="right",
+            yshift=10,
+            showarrow=False,
+            text=f"{escape(str(record['label']))}: {three(value_of(record, x))} →",
+            font={"color": GREY, "size": 11},
+            hovertext=_hover(record, axes, words),
+        )
 
 
 def _group(record: Record) -> str:

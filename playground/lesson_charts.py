@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from playground.charts import (
     three,
 )
 from playground.lessons.cost import Cost
-from playground.lessons.length import LONG, SHORT, Text, crossing, curve
+from playground.lessons.length import LONG, SHORT, Text, crossing, curve, score
 from playground.lessons.mentoring import FamilyPoint, RuleCurve, RulePoint
 from playground.lessons.speculation import MeasuredPoint, Overlap, Simulation, SpeedPoint
 from playground.lessons.stopping import Provisional, StopStep, stops
@@ -37,6 +38,7 @@ WORDS = {
     "corrected": "too little: put back",
     "penalty": "length penalty",
     "score": "score",
+    "score_log": "score, logarithmic axis",
     "short": "short text",
     "long": "long text",
     "width": "beams W",
@@ -53,7 +55,7 @@ WORDS = {
     "agrees": "of the best so far, right in the end",
     "certain": "certain",
     "draws": "tokens drawn",
-    "distance": "distance from the target's law (TV)",
+    "distance": "TV distance from the target",
     "chance": "what chance alone leaves",
     "floor": "the rule's own distance",
     "position": "token",
@@ -69,10 +71,12 @@ _HEIGHT = 340
 def speed_curve(
     curves: Mapping[str, Sequence[SpeedPoint]],
     measured: Sequence[MeasuredPoint] = (),
+    here: SpeedPoint | None = None,
+    names: Mapping[str, str] | None = None,
     words: Words = WORDS,
 ) -> go.Figure:
     """Speed-up over γ by the formula, a line for each label, its best γ marked; measured runs as
-    marks of their method's colour."""
+    marks of their method's colour. here: a point to mark. names: of the methods."""
     traces = []
     for colour, (label, points) in zip(_cycled(len(curves)), curves.items(), strict=True):
         best = max(points, key=lambda point: point.speedup)
@@ -80,13 +84,34 @@ def speed_curve(
         traces.append(_line(xs, ys, label, colour))
         name = f"{label}: {words['best']} {best.num_draft_tokens}"
         traces.append(_mark(best.num_draft_tokens, best.speedup, name, colour, "star"))
-    for point in measured:
-        if point.speedup is not None:
-            colour = colour_of(point.method)
-            traces.append(
-                _mark(point.num_draft_tokens, point.speedup, point.label, colour, "circle")
-            )
+    if here is not None:
+        name = f"γ {here.num_draft_tokens}"
+        traces.append(_mark(here.num_draft_tokens, here.speedup, name, GREY, "circle-open"))
+        traces[-1].update(marker={"size": 18, "line": {"width": 2.5}})
+    known = [point for point in measured if point.speedup is not None]
+    for method in dict.fromkeys(point.method for point in known):
+        own = [point for point in known if point.method == method]
+        traces.append(_runs(own, (names or {}).get(method, method)))
     return _figure(traces, words["gamma"], words["speedup"])
+
+
+def _runs(points: Sequence[MeasuredPoint], name: str) -> go.Scatter:
+    """Measured runs of one method; each says what the formula makes of it."""
+    texts = [
+        f"<b>{escape(p.label)}</b><br>γ {p.num_draft_tokens}: {three(p.speedup or 0.0)}×"
+        f"<br>α {three(p.acceptance)}, c {three(p.draft_cost)} → {three(p.predicted)}×"
+        for p in points
+    ]
+    return go.Scatter(
+        x=[p.num_draft_tokens for p in points],
+        y=[p.speedup for p in points],
+        mode="markers",
+        name=escape(name),
+        marker={"color": colour_of(points[0].method), "size": 11, "line": {"width": 1}},
+        hovertext=texts,
+        hoverinfo="text",
+        cliponaxis=False,
+    )
 
 
 def rule_tradeoffs(
@@ -178,7 +203,9 @@ def overlap_bars(overlap: Overlap, names: Sequence[str], words: Words = WORDS) -
     ]
     figure = _figure(traces, None, words["probability"])
     ticks = {"tickvals": list(range(len(names))), "ticktext": [escape(name) for name in names]}
-    return figure.update_layout(barmode="stack", bargap=0.25).update_xaxes(showgrid=False, **ticks)
+    return figure.update_layout(barmode="stack", bargap=0.25).update_xaxes(
+        showgrid=False, zeroline=False, **ticks
+    )
 
 
 def length_curves(
@@ -187,12 +214,26 @@ def length_curves(
     short: Text = SHORT,
     long: Text = LONG,
     words: Words = WORDS,
+    here: float | None = None,
 ) -> go.Figure:
-    """Scores of two texts over the length penalty, and where they cross."""
-    xs = list(penalties)
-    lines = (("short", short, _DRAFT), ("long", long, _TARGET))
-    traces = [_line(xs, curve(text, norm, xs), words[key], colour) for key, text, colour in lines]
-    figure = _figure(traces, words["penalty"], words["score"])
+    """Scores of two texts over the length penalty, and where they cross; both marked at the penalty
+    `here`. On a logarithmic axis, on which they are straight lines; a score of 0 is not on it."""
+    xs, traces = list(penalties), []
+    for key, text, colour in (("short", short, _DRAFT), ("long", long, _TARGET)):
+        traces.append(_line(xs, curve(text, norm, xs), words[key], colour))
+        if here is not None:
+            mark = _mark(here, score(text, norm, here), words[key], colour, "circle")
+            traces.append(mark.update(showlegend=False))
+    for trace in traces:
+        trace.update(y=[-y or None for y in trace.y])
+    figure = _figure(traces, words["penalty"], words["score_log"])
+    ticks = [digit * 10.0**power for power in range(-4, 4) for digit in (1, 2, 5)]
+    figure.update_yaxes(
+        type="log",
+        autorange="reversed",
+        tickvals=ticks,
+        ticktext=[f"−{tick:g}" for tick in ticks],
+    )
     where = crossing(norm, short, long)
     if where is not None and min(xs) <= where <= max(xs):
         figure.add_vline(where, line={"color": GREY, "width": 1.5, "dash": "dot"})
@@ -234,12 +275,18 @@ def stopping_lines(steps: Sequence[StopStep], words: Words = WORDS) -> go.Figure
         traces.append(_line(xs, bounds, words[f"mode.{mode}"], colour))
         end = ends.get(mode)
         if end is not None and bounds[end.step - 1] is not None:
-            name = f"{mode}: {words['stop']}"
-            traces.append(_mark(end.step, bounds[end.step - 1], name, colour, "x"))
+            traces.append(_stop(end.step, bounds[end.step - 1], mode, colour, words))
     if (end := ends.get("true")) is not None:
-        place = end.step, steps[end.step - 1].worst
-        traces.append(_mark(*place, f"true: {words['stop']}", GREY, "x"))
-    return _figure(traces, words["step"], words["score"])
+        traces.append(_stop(end.step, steps[end.step - 1].worst, "true", GREY, words))
+    figure = _figure(traces, words["step"], words["score"])
+    return figure.update_xaxes(dtick=1).update_layout(margin={"r": 56})
+
+
+def _stop(step: int, score: float | None, mode: str, colour: str, words: Words) -> go.Scatter:
+    """Where a mode stops, named beside the mark rather than in the legend."""
+    side = {"true": "top center", "false": "bottom center", "never": "middle right"}[mode]
+    mark = _mark(step, score, f"{mode}: {words['stop']}", colour, "x")
+    return mark.update(mode="markers+text", text=[mode], textposition=side, showlegend=False)
 
 
 def settled_lines(steps: Sequence[Provisional], words: Words = WORDS) -> go.Figure:
@@ -250,7 +297,7 @@ def settled_lines(steps: Sequence[Provisional], words: Words = WORDS) -> go.Figu
         _line(xs, [step.agrees for step in steps], words["agrees"], colour_of("beam")),
         _line(xs, [step.certain for step in steps], words["certain"], _TARGET),
     ]
-    return _figure(traces, words["step"], words["tokens"])
+    return _figure(traces, words["step"], words["tokens"]).update_xaxes(dtick=1)
 
 
 def distance_lines(
@@ -271,7 +318,10 @@ def distance_lines(
         xs, chance = [draw.count for draw in first.draws], [draw.chance for draw in first.draws]
         traces.append(_line(xs, chance, words["chance"], GREY, "dot"))
     figure = _figure(traces, words["draws"], words["distance"])
-    return figure.update_xaxes(type="log").update_yaxes(type="log")
+    figure.update_xaxes(type="log", dtick=1).update_yaxes(type="log", dtick=1)
+    if first is not None:  # shares of few draws may hit the law exactly, far below anything else
+        figure.update_yaxes(range=[math.log10(min(chance) / 5), 0.05])
+    return figure
 
 
 def probability_lines(

@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from playground.cache import LayeredState, SharedPromptLayer, device_of
-from playground.quantized import Dense, quantised
+from playground.quantized import Dense, quantised, rounded
 
 _FAMILIES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
 _TABLE_BLOCK = 1024  # rotary tables grow by this many positions
@@ -89,14 +89,15 @@ def norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 class LeanLlama:
     """The fused weights of one model, shared by every run on it.
 
-    int8: the products use int8 copies of the weights (bf16 models on the CPU).
+    int8: the products use copies of the weights of 8 bits or fewer (bf16 models on the CPU); draft:
+    of 4 bits, whatever is lost.
     """
 
-    def __init__(self, model: Any, int8: bool = False) -> None:
+    def __init__(self, model: Any, int8: bool = False, draft: bool = False) -> None:
         # Weights made in inference mode could not serve an ordinary forward of the model later.
         mode = torch.inference_mode(model.lm_head.weight.is_inference())
         with mode, torch.no_grad():
-            self._read(model, quantised if int8 else Dense)
+            self._read(model, Dense if not int8 else rounded if draft else quantised)
 
     def _read(self, model: Any, product: Callable[[Tensor, Tensor | None], Dense]) -> None:
         config, decoder = model.config, model.model

@@ -1,24 +1,25 @@
 """Load a pair: weights, tokenizer, device, precision; and check that it can serve.
 
-A pair is refused, with the reason, when its tokenizers differ in contents, or when a cache cannot
-forget tokens that were rejected.
+A pair is refused, with the reason, when its tokenizers differ in contents or write ids that a model
+cannot read, when a cache cannot forget tokens that were rejected, or when it takes more memory than
+there is.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 
-from playground import cache, lean_t5, llama, text, weights
+from playground import cache, lean_t5, llama, memory, text, weights
 from playground.cache import Model
-from playground.catalog import PAIRS, folder_of
+from playground.catalog import folder_of, missing_files, spec_of
 from playground.contracts import KVState
+from playground.faults import first_line, is_out_of_memory
 from playground.feature_draft import FeatureDraft, FeatureState, LeanFeature
 from playground.params import fail, lookup
 from playground.precision import PRECISIONS, fastest, shapes_of
@@ -66,7 +67,7 @@ class ModelPair:
             raise fail(
                 "precision", "int8", "'bf16' or 'fp32': int8 serves Llama-shaped pairs on a CPU"
             )
-        self._lean = {id(model): llama.LeanLlama(model, int8) for model in models}
+        self._lean = {id(m): llama.LeanLlama(m, int8, draft=m is not target) for m in models}
         self._t5 = {id(m): lean_t5.LeanT5(m) for m in both if lean_t5.fits(m)}
         self.feature = feature
         if feature is not None:
@@ -75,6 +76,7 @@ class ModelPair:
             self._lean[id(target)].taps = feature.taps
             self._lean_feature = LeanFeature(feature, int8)
         self.vocab_size = self._vocab_size()
+        self._check_ids()
 
     def open_feature(self) -> FeatureState:
         """A fresh state of the feature draft."""
@@ -126,7 +128,12 @@ class ModelPair:
         if isinstance(prompt, str):
             if self.tokenizer is None:
                 raise fail("prompt", prompt, "a list of token ids: this pair has no tokenizer")
-            return text.encode_prompt(self.tokenizer, prompt, raw=raw)
+            ids = text.encode_prompt(self.tokenizer, prompt, raw=raw)
+            if max(ids) >= self._num_ids:  # an added token that the model lacks
+                raise fail(
+                    "prompt", self.tokenizer.decode([max(ids)]), "no such token: the model lacks it"
+                )
+            return ids
         return self._checked_ids(prompt)
 
     def _checked_ids(self, prompt: Any) -> list[int]:
@@ -196,6 +203,20 @@ class ModelPair:
             if reason:
                 raise ValueError(f"draft: its tokenizer differs from the target's: {reason}")
 
+    def _check_ids(self) -> None:
+        """An id beyond a model's embeddings would fault a GPU for good."""
+        written = getattr(self.tokenizer, "vocab_size", 0)  # added tokens are `encode`'s to check
+        if written > self._num_ids:
+            raise ValueError(
+                f"target: it knows {self._num_ids} ids, and its tokenizer writes {written}."
+            )
+
+    @property
+    def _num_ids(self) -> int:
+        """How many ids the target reads and writes."""
+        known = cache.num_readable(self.target)
+        return self.vocab_size if known is None else min(known, self.vocab_size)
+
     @torch.inference_mode()
     def _vocab_size(self) -> int:
         """Width of the target's logits, which its config may not tell (padded heads)."""
@@ -261,18 +282,39 @@ def load_pair(
     if precision is not None:
         lookup(PRECISIONS, precision, "precision")
     try:
-        return _load(spec, where, precision, spread)
-    except (OSError, SafetensorError) as error:  # missing or corrupt files, no network
-        reason = str(error).strip().splitlines()[0]
-        raise ValueError(f"pair: {spec.name!r} cannot be loaded: {reason}") from error
+        parts = _read(spec, where, precision, spread)
+    except Exception as error:  # broken files and networks fail in any way inside three libraries
+        raise ValueError(f"pair: {spec.name!r} cannot be loaded: {_reason(error, spec)}") from error
+    return ModelPair(**parts, name=spec.name)
 
 
-def _load(spec: PairSpec, where: torch.device, precision: str | None, spread: bool) -> ModelPair:
+def _reason(error: Exception, spec: PairSpec) -> str:
+    """What went wrong, in one line that tells nothing of the paths of this machine."""
+    if is_out_of_memory(error):
+        return "memory ran out; use a smaller pair"
+    reason = first_line(error)
     for source in (spec.target, spec.draft, spec.feature):
-        if spec.embedded and source and folder_of(source) is None:
-            raise OSError(f"the embedded weights {source!r} are missing from assets/models")
-    precision = precision or _fastest(spec, where)
+        folder = folder_of(source) if source else None
+        if folder is not None:
+            for path in (str(folder.resolve()), str(folder)):
+                reason = reason.replace(path, folder.resolve().name)
+    return reason
+
+
+def _read(
+    spec: PairSpec, where: torch.device, precision: str | None, spread: bool
+) -> dict[str, Any]:
+    """What a ModelPair is made of, from the files of the pair."""
+    if missing := missing_files(spec):
+        raise OSError(
+            f"weights are missing from assets/models: {', '.join(missing)}. `git lfs pull` fetches "
+            "them where they are in Git LFS; assets/models/README.md says where each comes from"
+        )
+    sources = [source for source in (spec.target, spec.draft, spec.feature) if source]
+    empty = [weights.empty_model(source) for source in sources]
+    precision = precision or _fastest(spec, empty[: 1 + bool(spec.draft)], where)
     dtype = PRECISIONS[precision]
+    _check_memory(memory.needed(empty, dtype, precision == "int8"), where, spread)
     tokenizer = weights.load_tokenizer(spec.target)
     target = weights.load_model(spec.target, dtype, spread=spread)
     if getattr(target, "hf_device_map", None) is None:  # else accelerate has placed it
@@ -284,20 +326,27 @@ def _load(spec: PairSpec, where: torch.device, precision: str | None, spread: bo
         draft_tokenizer = None if shares else weights.load_tokenizer(spec.draft)
         drafter = weights.load_model(spec.draft, dtype, shared=target if shares else None)
     feature = None if spec.feature is None else weights.load_feature(spec.feature, dtype, target)
-    return ModelPair(
-        target,
-        drafter,
-        tokenizer,
-        draft_tokenizer=draft_tokenizer,
-        name=spec.name,
-        int8=precision == "int8",
-        feature=feature,
-    )
+    return {
+        "target": target,
+        "draft": drafter,
+        "tokenizer": tokenizer,
+        "draft_tokenizer": draft_tokenizer,
+        "int8": precision == "int8",
+        "feature": feature,
+    }
 
 
-def _fastest(spec: PairSpec, where: torch.device) -> str:
+def _check_memory(needed: int, where: torch.device, spread: bool) -> None:
+    """Refuse what cannot fit before anything is read; a system out of memory kills the process."""
+    free = memory.available(where, spread)
+    if needed > free:
+        place = "on all devices" if spread else f"on {where}"
+        sizes = f"{needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free"
+        raise ValueError(f"it needs about {sizes} {place}")
+
+
+def _fastest(spec: PairSpec, models: list[Model], where: torch.device) -> str:
     """The fastest precision for this pair, of which no weight is read."""
-    models = [weights.empty_model(source) for source in (spec.target, spec.draft) if source]
     return fastest(
         shapes_of(models[0]),
         where,
@@ -307,11 +356,12 @@ def _fastest(spec: PairSpec, where: torch.device) -> str:
     )
 
 
-def _resolve(pair: str | PairSpec, draft: str | None) -> PairSpec:
-    if isinstance(pair, str) and pair not in PAIRS and (draft or folder_of(pair)):
-        return PairSpec(name=pair, target=pair, draft=draft, title=pair)
-    spec = pair if isinstance(pair, PairSpec) else lookup(PAIRS, pair, "pair")
-    return dataclasses.replace(spec, draft=draft, embedded=False) if draft else spec
+def _resolve(pair: Any, draft: str | None) -> PairSpec:
+    if isinstance(pair, PairSpec):
+        return replace(pair, draft=draft, embedded=False) if draft else pair
+    if not isinstance(pair, str):
+        raise fail("pair", pair, "a name, a folder or a Hub id")
+    return spec_of(pair, draft)
 
 
 def _device(device: str | None) -> torch.device:

@@ -68,9 +68,12 @@ def allowed(f: dataclasses.Field[Any]) -> str:
 
 def fail(name: str, value: Any, allowed_range: str) -> ValueError:
     """The one style of error for a bad input: its name, the value, the allowed range."""
-    shown = repr(value)
-    shown = shown if len(shown) <= 80 else shown[:77] + "..."
-    return ValueError(f"{name}: {shown} is not allowed; use {allowed_range}.")
+    return ValueError(f"{name}: {_shown(value)} is not allowed; use {allowed_range}.")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def check(f: dataclasses.Field[Any], value: Any) -> Any:
@@ -117,11 +120,12 @@ def build(cls: type, values: dict[str, Any], owner: str) -> Any:
 
 def unknown(name: str, value: Any, known: Any, owner: str) -> ValueError:
     """The error for a parameter that `owner` does not have."""
+    name = name if len(name) <= 80 else name[:77] + "..."
     near = difflib.get_close_matches(name, list(known), n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     listing = ", ".join(known) or "none"
     return ValueError(
-        f"{name}: {owner} has no such parameter (got {value!r}).{hint} It has: {listing}."
+        f"{name}: {owner} has no such parameter (got {_shown(value)}).{hint} It has: {listing}."
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from playground.cache import Model
+from playground.cache import num_readable
 from playground.contracts import Draft, Run
 from playground.params import param
 from playground.sampling import MIN_TEMPERATURE
@@ -169,13 +169,6 @@ class FeatureModel(DraftModel):
     def _feed(self, ids: list[int]) -> Tensor:
         self._run.clock.passes["draft"] += 1
         return fit_vocabulary(self._features.guess(ids[0]), self._vocab_size)
-
-
-def num_readable(model: Model) -> int | None:
-    """How many ids a model has embeddings for; None for a module that does not say."""
-    if not hasattr(model, "get_input_embeddings"):
-        return None
-    return int(model.get_input_embeddings().weight.shape[0])
 
 
 def fit_vocabulary(logits: Tensor, size: int) -> Tensor:

@@ -60,7 +60,7 @@ class Int8(_Packed):
 class Int4(_Packed):
     """The same by the 4-bit weights of a file like GGUF's Q4_1: groups of 32 with scale and offset.
 
-    Only for weights that are such (`is_4bit`): then nothing is lost but the rounding of scales.
+    For weights that are such (`is_4bit`) nothing is lost but the rounding of scales.
     """
 
     rows = _INT4_ROWS
@@ -108,17 +108,29 @@ class WideInt8(_Packed):
 
 def quantised(weight: Tensor, bias: Tensor | None) -> Dense:
     """The product with the fewest bits that keeps these weights' precision."""
-    # Without these instructions oneDNN's sums overflow and the 4-bit kernel is a plain loop.
+    # Without these instructions oneDNN's sums overflow.
     if len(weight) >= _WIDE and torch.cpu.get_capabilities().get("avx512_vnni"):
         return WideInt8(weight, bias)
+    return (Int4 if _takes_int4(weight) and is_4bit(weight) else Int8)(weight, bias)
+
+
+def rounded(weight: Tensor, bias: Tensor | None) -> Dense:
+    """The product with the fewest bits, for a draft: rounding its weights to 4 bits costs it some
+    acceptance and the output nothing, and a draft's speed is that of its weights' way to the
+    processor, because the target's pass has driven them out of its caches."""
+    return (Int4 if _takes_int4(weight) else Int8)(weight, bias)
+
+
+def _takes_int4(weight: Tensor) -> bool:
+    """Whether the 4-bit kernel has this shape, and is here more than a plain loop."""
     vectors = torch.backends.cpu.get_cpu_capability().startswith("AVX")
-    return (Int4 if vectors and is_4bit(weight) else Int8)(weight, bias)
+    return vectors and not (weight.shape[1] % _GROUP or len(weight) % 32)
 
 
 def is_4bit(weight: Tensor) -> bool:
     """Whether weight [outputs, inputs] takes at most 16 evenly spaced values in every group of 32
     inputs, as weights from a 4-bit file do (looked for in 64 of its rows)."""
-    if weight.shape[1] % _GROUP or len(weight) % 32:
+    if weight.shape[1] % _GROUP:
         return False
     grid = _grid(weight[:: max(1, len(weight) // 64)])[2]
     return bool((grid - grid.round()).abs().max() < 0.15)

@@ -10,6 +10,7 @@ residual_probs s [V]. The output law is π = p·r + s·(1 − Σ p·r).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -38,8 +39,12 @@ def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
 
 def exact_plan(target_probs: Tensor, draft_probs: Tensor) -> tuple[Tensor, Tensor]:
     """Leviathan et al. 2023, Chen et al. 2023: min(1, q/p); norm(max(0, q − p))."""
-    residual = normalised((target_probs - draft_probs).clamp(min=0), target_probs)
-    return ratio(target_probs, draft_probs), residual
+    return ratio(target_probs, draft_probs), exact_residual(target_probs, draft_probs)
+
+
+def exact_residual(target_probs: Tensor, draft_probs: Tensor) -> Tensor:
+    """norm(max(0, q − p)), and q where that is zero everywhere."""
+    return normalised((target_probs - draft_probs).clamp_(min=0), target_probs)
 
 
 class TokenwiseVerifier:
@@ -69,6 +74,12 @@ class TokenwiseVerifier:
         """(accept_probs [V], residual_probs [V]) for one position."""
         raise NotImplementedError
 
+    def judge(self, test: Tested) -> tuple[float, Callable[[], Tensor]]:
+        """The drafted token's own acceptance, and the residual [V] for when it is refused: what
+        `plan` says, for a rule that can say it of one token at less cost to override."""
+        accept_probs, residual = self.plan(test.target_probs, test.draft_probs)
+        return float(accept_probs[test.token_id]), lambda: residual
+
     def verify(
         self, draft: Draft, target_probs: Tensor, draws: Draws, eos_ids: frozenset[int]
     ) -> Verdict:
@@ -76,25 +87,16 @@ class TokenwiseVerifier:
         tested: list[Tested] = []
         exact = ratio(*drafted_probs(draft, target_probs)).tolist()
         for i, token in enumerate(draft.ids):
-            test, residual = self._test(
-                token, target_probs[i], draft.probs[i], exact[i], draws.uniform()
-            )
+            u, laws = draws.uniform(), (target_probs[i], draft.probs[i])
+            test = Tested(token, True, u, None, exact[i], *laws, self)
             tested.append(test)
+            if self.above_exact and u < exact[i]:
+                continue
+            test.accept_prob, residual = self.judge(test)
+            test.accepted = u < test.accept_prob
             if not test.accepted:
-                assert residual is not None
-                return Verdict(tested, i, draws.categorical(residual), "residual")
+                return Verdict(tested, i, draws.categorical(residual()), "residual")
         return after_acceptance(draft, target_probs, draws, eos_ids, tested)
-
-    def _test(
-        self, token: int, target_probs: Tensor, draft_probs: Tensor, exact: float, u: float
-    ) -> tuple[Tested, Tensor | None]:
-        record = Tested(token, True, u, None, exact, target_probs, draft_probs, self)
-        if self.above_exact and u < exact:
-            return record, None
-        accept_probs, residual = self.plan(target_probs, draft_probs)
-        record.accept_prob = float(accept_probs[token])
-        record.accepted = u < record.accept_prob
-        return record, residual
 
     def outcome(self, target_probs: Tensor, draft_probs: Tensor) -> tuple[Tensor, Tensor]:
         """(accept_probs [V], output law [V]) at one position, float64: what the rule amounts to."""
@@ -102,6 +104,10 @@ class TokenwiseVerifier:
         accept_probs, residual = self.plan(target, draft)
         rejected = (draft * (1.0 - accept_probs)).sum()  # 1 − Σ p·r would lose a tiny mass
         return accept_probs, draft * accept_probs + residual * rejected
+
+    def outcome_of(self, test: Tested) -> tuple[Tensor, Tensor]:
+        """`outcome` at a verified position."""
+        return self.outcome(test.target_probs, test.draft_probs)
 
     def output_law(self, target_probs: Tensor, draft_probs: Tensor) -> Tensor:
         """The law [V] (float64) of the token that this rule emits at one position."""
@@ -156,6 +162,9 @@ class Exact(LawVerifier):
 
     def law(self, target_probs: Tensor, draft_probs: Tensor) -> Tensor:
         return target_probs
+
+    def judge(self, test: Tested) -> tuple[float, Callable[[], Tensor]]:
+        return test.exact_accept_prob, lambda: exact_residual(test.target_probs, test.draft_probs)
 
 
 class Block(Exact):

@@ -6,12 +6,14 @@ probability r of accepting each token and the law s used after a rejection; see 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from playground.contracts import Tested
 from playground.mentored import DIVERGENCES, Optimum, solve
 from playground.params import param
 from playground.verification import (
@@ -73,8 +75,18 @@ class Mentored(TokenwiseVerifier):
         best = self.optimum(target_probs, draft_probs)
         return best.accept_probs, best.residual_probs
 
+    def judge(self, test: Tested) -> tuple[float, Callable[[], Tensor]]:
+        if self.lossless:
+            return super().judge(test)
+        best = test.optimum = self.optimum(test.target_probs, test.draft_probs)
+        return float(best.accept_probs[test.token_id]), lambda: best.residual_probs
+
     def outcome(self, target_probs: Tensor, draft_probs: Tensor) -> tuple[Tensor, Tensor]:
         best = self.optimum(target_probs, draft_probs)
+        return best.accept_probs, best.output_probs
+
+    def outcome_of(self, test: Tested) -> tuple[Tensor, Tensor]:
+        best = test.optimum or self.optimum(test.target_probs, test.draft_probs)
         return best.accept_probs, best.output_probs
 
 

@@ -75,16 +75,33 @@ def wait_until_ready(url: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def page_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a running, warm page."""
-    log = tmp_path_factory.mktemp("page") / "log.txt"
-    process, url = start_page(log, PLAYGROUND_MAX_NEW_TOKENS="3000")  # for runs that last
+def page_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the page of `page_url` writes to its terminal."""
+    return tmp_path_factory.mktemp("page") / "log.txt"
+
+
+@pytest.fixture(scope="session")
+def page(page_log: Path) -> Iterator[tuple[str, int]]:
+    """The address of a running, warm page, and its process."""
+    process, url = start_page(page_log, PLAYGROUND_MAX_NEW_TOKENS="3000")  # for runs that last
     try:
         wait_until_ready(url)
-        yield url
+        yield url, process.pid
     finally:
         process.terminate()
         process.wait(30)
+
+
+@pytest.fixture(scope="session")
+def page_url(page: tuple[str, int]) -> str:
+    """The address of the page."""
+    return page[0]
+
+
+@pytest.fixture(scope="session")
+def page_pid(page: tuple[str, int]) -> int:
+    """The process of the page."""
+    return page[1]
 
 
 def launch_chromium(

@@ -32,9 +32,13 @@ PURE = (
     "playground.types",
     "playground.axes",
     "playground.charts",
+    "playground.frontier_chart",
     "playground.label_places",
     "playground.lesson_charts",
+    "playground.experiment_charts",
+    "playground.experiments",
     "playground.metrics",
+    "playground.results",
     "playground.tables",
     "playground.lessons",
     "app",
@@ -45,6 +49,8 @@ UI_MAY_IMPORT = {
     "playground.session",
     "playground.compare",
     "playground.traces",
+    "playground.faults",
+    "playground.memory",
     "playground.arguments",
     "playground.axes",
     "playground.tables",
@@ -62,6 +68,11 @@ UI_MAY_IMPORT = {
     "playground.models",  # load_pair only
     "playground.datasets",
     "playground.sweep",
+    "playground.results",
+    "playground.quality",
+    "playground.experiments",
+    "playground.experiment_charts",
+    "playground.frontier_chart",
 }
 # Tests of the whole product rather than of one module.
 WHOLE_PRODUCT = {"architecture", "api_contract"}
@@ -185,7 +196,7 @@ def test_the_page_stays_above_the_session() -> None:
             for found in names_of(statement, known):
                 if not found.startswith("playground") or found.startswith("playground.ui"):
                     continue
-                room = re.sub(r"(\.lessons|\.demonstrations)\.\w+$", r"\1", found)
+                room = re.sub(r"(\.lessons|\.demonstrations|\.sweep)\.\w+$", r"\1", found)
                 assert room in UI_MAY_IMPORT, f"{name} imports {found}"
                 if found == "playground.models":
                     assert isinstance(statement, ast.ImportFrom)

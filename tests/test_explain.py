@@ -129,7 +129,8 @@ class TestVerifiedTokens:
         assert record["metrics"]["max_divergence"] is None
 
     def test_an_optimum_is_solved_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Explaining a verified token costs one optimum, outside the clock; most tests none."""
+        """Explaining a verified token costs one optimum, outside the clock, unless its test already
+        took one."""
         calls = []
         rule_type = pg.VERIFIERS["mentored"]
         optimum = rule_type.optimum
@@ -138,8 +139,8 @@ class TestVerifiedTokens:
         )
         result = run(table_pair(), "mentored")
         verified = [t for t in result.tokens if t.source in ("accepted", "residual")]
-        tested_by_rule = sum(t.u >= t.exact_accept_prob for t in verified)
-        assert len(calls) == len(verified) + tested_by_rule
+        assert any(t.u >= t.exact_accept_prob for t in verified)
+        assert len(calls) == len(verified)
 
 
 class TestEveryToken:

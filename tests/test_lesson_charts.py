@@ -76,6 +76,15 @@ def test_the_best_draft_length_and_the_measured_run_are_marked(
     assert list(line.y) == [point.speedup for point in curve]
     assert (star.x[0], star.y[0]) == (best.num_draft_tokens, best.speedup)
     assert (run.x[0], run.y[0], run.marker.color) == (4, 1.4, COLOURS["mentored"])
+    assert "&lt;img" in run.hovertext[0] and "α 0.800, c 0.100 → 2.40" in run.hovertext[0]
+
+
+def test_a_chosen_draft_length_is_ringed_and_a_method_has_one_entry() -> None:
+    curve = speed_curve(0.8, 0.1)
+    figure = charts.speed_curve({"f": curve}, [RUN, RUN], curve[4], {"mentored": "导师解码"})
+    *_, ring, runs = figure.data
+    assert (ring.x[0], ring.y[0], ring.marker.symbol) == (4, curve[4].speedup, "circle-open")
+    assert (runs.name, len(runs.x)) == ("导师解码", 2)
 
 
 def test_mentored_has_its_colour_and_a_point(drawn: dict[str, go.Figure]) -> None:

@@ -262,21 +262,6 @@ def test_published_figures_name_their_source() -> None:
     assert all(p.source for p in width.PUBLISHED)
 
 
-def test_a_width_in_numbers() -> None:
-    runs = [
-        result([2], text=""),
-        result([5, 6, 2], text="well"),
-        result([5, 6, 7], text="cut of", finish_reason="length"),
-    ]
-    point = width.width_point(8, runs, 31.5)
-    assert (point.width, point.num_outputs, point.quality) == (8, 3, 31.5)
-    assert point.mean_tokens == pytest.approx(7 / 3) and point.mean_logprob == -2.0
-    assert point.empty == point.cut == pytest.approx(1 / 3) and point.proven is None
-    exact = width.width_point(None, [result([2], proven=True), result([5, 2], proven=False)])
-    assert (exact.proven, exact.empty) == (0.5, 0.5)
-    assert width.width_point(4, []).mean_tokens is None
-
-
 # --- likelihood repeats itself --------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from transformers import (
 )
 
 import playground as pg
-from playground.catalog import ASSETS, page_pairs
+from playground.catalog import ASSETS
 from playground.gguf_weights import read_llama
 from playground.models import ModelPair
 
@@ -138,7 +138,9 @@ def test_missing_embedded_weights_are_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("playground.catalog.ASSETS", tmp_path)
-    with pytest.raises(ValueError, match="embedded weights 'chat-target' are missing"):
+    with pytest.raises(
+        ValueError, match="weights are missing from assets/models: chat-target/.*gguf"
+    ):
         pg.load_pair("chat")
 
 
@@ -195,15 +197,6 @@ def test_bad_ids_are_refused(prompt: Any) -> None:
 def test_text_needs_a_tokenizer() -> None:
     with pytest.raises(ValueError, match="prompt: 'abc' .* this pair has no tokenizer"):
         pg.decode(ModelPair(llama()), "abc", "greedy")
-
-
-def test_the_page_offers_embedded_pairs_and_what_the_operator_allows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("PLAYGROUND_HUB_PAIRS", raising=False)
-    assert all(spec.embedded for spec in page_pairs())
-    monkeypatch.setenv("PLAYGROUND_HUB_PAIRS", "smollm2-360m, nope")
-    assert [spec.name for spec in page_pairs() if not spec.embedded] == ["smollm2-360m"]
 
 
 @needs_weights

@@ -1,7 +1,7 @@
 // The page itself: language, address, theme, links, downloads, keys. Runs once, before the app.
 {
-  const TABS = ["compare", "lab", "about"];
   const HUB = "https://huggingface.co";
+  const TYPES = { csv: "text/csv", html: "text/html" };
   const component = document.querySelector("gradio-app[data-setup]"); // embedded in another page
   const path = location.pathname.replace(/\/$/, "");
   const here = path.endsWith("/zh") ? "zh" : "en";
@@ -32,17 +32,21 @@
 
   // --- address ----------------------------------------------------------------------------------
 
-  const tabNow = () => {
-    const tabs = [...document.querySelectorAll("#tabs > .tab-wrapper [role=tab]")];
-    return TABS[Math.max(0, tabs.findIndex((tab) => tab.getAttribute("aria-selected") === "true"))];
-  };
+  /** The id of the tab that is chosen in a bar of tabs. */
+  function chosen(bar) {
+    const tab = document.querySelector(`#${bar} > .tab-wrapper [role=tab][aria-selected=true]`);
+    return tab?.dataset.tabId;
+  }
 
-  /** The setup as search parameters, with the tab and `more`. */
+  /** The setup as search parameters, with the tab, its lesson or result, and `more`. */
   function search(more = {}) {
     const found = new URLSearchParams(query);
-    const tab = tabNow();
-    if (tab && tab !== TABS[0]) found.set("tab", tab);
-    else found.delete("tab");
+    for (const name of ["tab", "lesson", "result"]) found.delete(name);
+    const tab = chosen("tabs");
+    if (tab && tab !== "compare") found.set("tab", tab);
+    if (tab === "learn") found.set("lesson", chosen("lessons"));
+    const result = document.querySelector("[data-result]")?.dataset.result;
+    if (tab === "frontier" && result) found.set("result", result);
     for (const [name, value] of Object.entries(more)) found.set(name, value);
     return `?${found}`;
   }
@@ -76,7 +80,9 @@
   function snippets() {
     const theme = document.body.classList.contains("dark") ? "dark" : "light";
     const place = `${location.origin}${base}/`;
-    const panel = search({ embed: "1", __theme: theme });
+    const own = { embed: "1", __theme: theme };
+    const lesson = { lang: here, tab: "learn", lesson: chosen("lessons"), ...own };
+    const panel = chosen("tabs") === "learn" ? `?${new URLSearchParams(lesson)}` : search(own);
     const version = window.gradio_config?.version ?? "";
     const quoted = (text) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;");
     const script = `https://gradio.s3-us-west-2.amazonaws.com/${version}/gradio.js`;
@@ -128,7 +134,7 @@
   function save(text, kind) {
     if (!text) return;
     if (kind === "png" || kind === "svg") return void picture(text, kind);
-    const type = kind === "csv" ? "text/csv" : "application/json";
+    const type = TYPES[kind] ?? "application/json";
     const url = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }));
     download(url, `decoding-playground.${kind}`);
     setTimeout(() => URL.revokeObjectURL(url), 10_000);
@@ -165,6 +171,9 @@
       }
     },
 
+    /** What is chosen on a tab has changed. */
+    follow: () => setTimeout(write, 50),
+
     save,
   };
 
@@ -181,6 +190,12 @@
     embed: openEmbed,
     snippet: (button) => copy(button.previousElementSibling.value, button),
     close: (button) => button.closest("dialog").close(),
+    lesson(button) {
+      const tab = document.querySelector(`#lessons [data-tab-id=${button.dataset.lesson}]`);
+      tab.click();
+      document.querySelector("#tabs").scrollIntoView();
+      tab.focus({ preventScroll: true });
+    },
   };
 
   document.addEventListener("click", (event) => {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 
 from playground.bench.laps import Bench, Row
-from playground.metrics import beam_kv_bytes, kv_bytes_per_token
-from playground.models import ModelPair
+from playground.demonstrations.costs import shape_of
+from playground.metrics import beam_kv_bytes
 
 _WIDTHS = (1, 2, 4, 8)
 
@@ -15,7 +15,7 @@ def beams(bench: Bench) -> list[Row]:
     """Cost and memory of beam width 1 to 8, beside what the formulas say of the memory."""
     laps = {f"{w}": bench.ours("beam", {"num_beams": w}) for w in _WIDTHS}
     found = bench.race(laps)
-    per_token = _bytes_per_token(bench.pair)
+    shape = shape_of(bench.pair)
     first = statistics.median(lap.seconds / lap.tokens for lap in found["1"])
     rows = []
     for width in _WIDTHS:
@@ -24,7 +24,7 @@ def beams(bench: Bench) -> list[Row]:
         largest = max(laps_of[0].results, key=lambda r: r.metrics.kv_bytes or 0)
         steps = largest.metrics.num_target_passes - 1
         prompt = len(bench.pair.prefix(largest.prompt_ids))
-        naive, shared = beam_kv_bytes(width, prompt, steps, per_token or 0)
+        naive, shared = beam_kv_bytes(width, prompt, steps, shape.bytes_per_token if shape else 0)
         rows.append(
             {
                 "width": width,
@@ -39,17 +39,6 @@ def beams(bench: Bench) -> list[Row]:
             }
         )
     return rows
-
-
-def _bytes_per_token(pair: ModelPair) -> int | None:
-    """Keys and values of one token in a causal target's cache; None for an encoder-decoder, which
-    also keeps those of its source."""
-    config = getattr(pair.target, "config", None)
-    if config is None or pair.is_encoder_decoder:
-        return None
-    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-    dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    return kv_bytes_per_token(config.num_hidden_layers, heads, dim, pair.target.dtype.itemsize)
 
 
 def _mib(count: int | None) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from playground.metrics import beam_kv_bytes, kv_bytes_per_token
+from playground.types import DecodeResult
 
 MIB = 2**20
 
@@ -35,6 +36,9 @@ MODELS = (
     ModelShape("Qwen2.5 7B", 28, 4, 128, "Qwen/Qwen2.5-7B, config.json"),
     ModelShape("SmolLM2 135M", 30, 3, 64, "HuggingFaceTB/SmolLM2-135M-Instruct, config.json"),
 )
+
+
+SHAPES = {shape.name: shape for shape in MODELS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +75,30 @@ def cost(shape: ModelShape, width: int, prompt: int, steps: int) -> Cost:
 def costs(shape: ModelShape, widths: Sequence[int], prompt: int, steps: int) -> tuple[Cost, ...]:
     """The cost at each width."""
     return tuple(cost(shape, width, prompt, steps) for width in widths)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A search that was run: milliseconds a token behind the first, and the bytes that its cache
+    held at the end beside what they would be with a copy of the prompt in every beam."""
+
+    width: int
+    prompt: int
+    steps: int
+    ms_per_token: float | None
+    kv_bytes: int | None
+    kv_bytes_naive: int | None
+
+
+def measured(result: DecodeResult, width: int) -> Measured:
+    """What one beam search of a decoder-only model took. steps: tokens of each beam in the cache,
+    one for every pass behind the prompt's."""
+    metrics = result.metrics
+    return Measured(
+        width,
+        len(result.prompt_ids),
+        metrics.num_target_passes - 1,
+        metrics.ms_per_token,
+        metrics.kv_bytes,
+        metrics.kv_bytes_naive,
+    )

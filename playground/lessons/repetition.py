@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from playground.metrics import mean
 from playground.types import Token
 
 
@@ -43,6 +44,17 @@ def repeated_share(ids: Sequence[int], n: int) -> float | None:
     return 1.0 - len(set(found)) / len(found) if found else None
 
 
+def repeats(ids: Sequence[int], n: int) -> tuple[bool, ...]:
+    """Token by token, whether it lies in an n-gram that the text already had."""
+    seen: set[tuple[int, ...]] = set()
+    found = [False] * len(ids)
+    for start, gram in enumerate(ngrams(ids, n)):
+        if gram in seen:
+            found[start : start + n] = [True] * n
+        seen.add(gram)
+    return tuple(found)
+
+
 def loop_at_end(ids: Sequence[int]) -> Loop | None:
     """The longest stretch at the end that repeats itself, twice or more; of equally long ones that
     of the shortest period. None where there is none."""
@@ -61,6 +73,14 @@ def repetition(ids: Sequence[int], sizes: Sequence[int] = (1, 2, 3, 4)) -> Repet
     return Repetition({n: repeated_share(ids, n) for n in sizes}, loop_at_end(ids))
 
 
+def laps(values: Sequence[float | None], loop: Loop) -> tuple[float | None, ...]:
+    """The mean over each lap of a loop of the values at its tokens, the last lap cut where the text
+    ends; None for a lap without any."""
+    stretch = values[len(values) - loop.length :]
+    parts = [stretch[i : i + loop.period] for i in range(0, len(stretch), loop.period)]
+    return tuple(mean(part) for part in parts)
+
+
 def probabilities(tokens: Sequence[Token]) -> tuple[float | None, ...]:
     """Each token's probability under the target's raw temperature-1 law, the same for every method;
     None where it is not known."""
@@ -73,6 +93,5 @@ def smoothed(values: Sequence[float | None], window: int = 8) -> tuple[float | N
     """The mean of the last `window` values that exist, at each place."""
     found: list[float | None] = []
     for end in range(1, len(values) + 1):
-        known = [v for v in values[max(0, end - window) : end] if v is not None]
-        found.append(sum(known) / len(known) if known else None)
+        found.append(mean(values[max(0, end - window) : end]))
     return tuple(found)

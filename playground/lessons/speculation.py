@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -81,6 +82,42 @@ def _measured(row: Mapping[str, Any]) -> MeasuredPoint | None:
         speedup=row.get("speedup"),
         predicted=expected_speedup(alpha, int(gamma), cost),
     )
+
+
+def pooled(
+    rows: Sequence[Mapping[str, Any]], speedups: Mapping[str, float | None]
+) -> tuple[dict[str, Any], ...]:
+    """The rows of a sweep, a line a run, as one row a configuration for `measured_points`.
+
+    speedups: of the configurations, by label; those without one are left out. Accepted and tested
+    tokens are summed over the runs before they are divided, tokens a round over their rounds; the
+    draft's cost is the median of the runs'.
+    """
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if has(row, "draft_cost", "num_tested") and speedups.get(row["label"]) is not None:
+            found.setdefault(row["label"], []).append(row)
+    return tuple(
+        {
+            "label": label,
+            "method": runs[0]["method"],
+            "params": runs[0]["params"],
+            "speedup": speedups[label],
+            "draft_cost": statistics.median(run["draft_cost"] for run in runs),
+            **_pooled_counts(runs),
+        }
+        for label, runs in found.items()
+    )
+
+
+def _pooled_counts(runs: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+    rounds = [run["num_drafted"] / run["drafted_per_round"] for run in runs]
+    tokens = [run["tokens_per_round"] * count for run, count in zip(runs, rounds, strict=True)]
+    accepted, tested = (sum(run[name] for run in runs) for name in ("num_accepted", "num_tested"))
+    return {
+        "tested_acceptance_rate": accepted / tested if tested else None,
+        "tokens_per_round": sum(tokens) / sum(rounds),
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import TypeGuard
 
 from playground.params import fail
 
@@ -61,6 +62,35 @@ CHAPTER = Tree(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a law. row: 0 for the first step, 1 to 3 for the laws after A, B and C.
+    column: of `value`, which is no probability; None where `value` is a sum that is not 1."""
+
+    row: int
+    column: int | None
+    value: object
+
+
+def first_fault(first: Sequence[object], second: Sequence[Sequence[object]]) -> Fault | None:
+    """The first entry that is no probability, or law that does not sum to 1 within 0.005."""
+    for row, law in enumerate((first, *second)):
+        numbers = [value for value in law if _is_probability(value)]
+        if len(numbers) < len(law):
+            column = next(i for i, value in enumerate(law) if not _is_probability(value))
+            return Fault(row, column, law[column])
+        total = math.fsum(numbers)
+        if abs(total - 1) > _SUM_TOLERANCE:
+            return Fault(row, None, total)
+    return None
+
+
+def _is_probability(value: object) -> TypeGuard[float]:
+    """A number from 0 to 1."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and 0 <= value <= 1  # type: ignore[operator]
+
+
 def edited(first: Sequence[float], second: Sequence[Sequence[float]]) -> Tree:
     """The tree with these laws, each scaled to a sum of exactly 1.
 
@@ -69,18 +99,15 @@ def edited(first: Sequence[float], second: Sequence[Sequence[float]]) -> Tree:
     """
     if len(second) != len(FIRST):
         raise fail("tree", second, f"one law for each of {', '.join(FIRST)}")
-    laws = (_checked(f"after {name}", law, SECOND) for name, law in zip(FIRST, second, strict=True))
-    return Tree(_checked("first step", first, FIRST), tuple(laws))
-
-
-def _checked(where: str, law: Sequence[float], names: Sequence[str]) -> Law:
-    if len(law) != len(names):
-        raise fail(where, law, f"one probability for each of {', '.join(names)}")
-    for name, value in zip(names, law, strict=True):
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not 0 <= value <= 1:
-            raise fail(f"{where}, {name}", value, "a number from 0 to 1")
-    total = math.fsum(law)
-    if abs(total - 1) > _SUM_TOLERANCE:
-        raise fail(where, f"sum {total:.4g}", "probabilities that sum to 1")
-    return tuple(value / total for value in law)
+    places = [("first step", FIRST), *((f"after {name}", SECOND) for name in FIRST)]
+    for (where, names), law in zip(places, (first, *second), strict=True):
+        if len(law) != len(names):
+            raise fail(where, law, f"one probability for each of {', '.join(names)}")
+    fault = first_fault(first, second)
+    if fault is not None:
+        where, names = places[fault.row]
+        if fault.column is None:
+            raise fail(where, f"sum {fault.value:.4g}", "probabilities that sum to 1")
+        raise fail(f"{where}, {names[fault.column]}", fault.value, "a number from 0 to 1")
+    laws = [tuple(value / math.fsum(law) for value in law) for law in (first, *second)]
+    return Tree(laws[0], tuple(laws[1:]))

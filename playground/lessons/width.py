@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from playground.metrics import mean
-from playground.types import DecodeResult
+from playground.quality import Interval
 
 KOEHN = "Koehn & Knowles 2017, Six Challenges for Neural Machine Translation"
 STAHLBERG = (
@@ -40,43 +38,26 @@ PUBLISHED = (
 
 @dataclass(frozen=True, slots=True)
 class WidthPoint:
-    """One width (None: exact search) over a set of sentences.
+    """One width (None: exact search) over a set of sentences; shares are from 0 to 1.
 
-    mean_tokens, mean_logprob: length and sum of log-probabilities of the best output. empty, cut:
-    shares of outputs without any text, and of those that the length limit ended. proven: share of
-    exact searches that proved their result, None for beams.
+    norm: how scores of different length were compared ("none": plain sums). mean_tokens,
+    mean_logprob: length and sum of log-probabilities of the best output. length_ratio: words of the
+    outputs over words of the references. empty, cut: shares of outputs without any text, and of
+    those that the length limit ended. bleu_change: BLEU minus that of the best width under the same
+    norm, on the same sentences. proven: share of exact searches that proved their result,
+    None for beams; misses: share of the proven results that a beam search did not return.
     """
 
     width: int | None
+    norm: str
     num_outputs: int
-    quality: float | None
-    mean_tokens: float | None
-    mean_logprob: float | None
-    empty: float | None
-    cut: float | None
-    proven: float | None
-
-
-def width_point(
-    width: int | None, results: Sequence[DecodeResult], quality: float | None = None
-) -> WidthPoint:
-    """One width from its runs; quality: of their texts together, such as BLEU."""
-    best = [result.beams[0] for result in results if result.beams]
-    known = [result.proven for result in results if result.proven is not None]
-    return WidthPoint(
-        width=width,
-        num_outputs=len(results),
-        quality=quality,
-        mean_tokens=mean([float(beam.length) for beam in best]),
-        mean_logprob=mean([beam.sum_logprob for beam in best]),
-        empty=mean([float(is_empty(result)) for result in results]),
-        cut=mean([float(result.finish_reason == "length") for result in results]),
-        proven=mean([float(proven) for proven in known]),
-    )
-
-
-def is_empty(result: DecodeResult) -> bool:
-    """Whether the output is nothing but its end: no text, or no token before the end token."""
-    if result.text is not None:
-        return not result.text.strip()
-    return len(result.token_ids) <= int(result.finish_reason == "eos")
+    bleu: Interval | None
+    chrf: Interval | None
+    mean_tokens: Interval | None
+    mean_logprob: Interval | None
+    length_ratio: float
+    empty: Interval | None
+    cut: Interval | None
+    bleu_change: Interval | None = None
+    proven: Interval | None = None
+    misses: Interval | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,12 @@ from playground.arguments import (
     add_options,
     add_pair,
     given,
-    named_pair,
     number,
     parameters,
     parse_runs,
     value_of,
 )
+from playground.catalog import spec_of
 from playground.datasets import embedded, load_dataset
 from playground.params import check as check_value
 from playground.params import fail, field_of, lookup
@@ -29,7 +29,7 @@ from playground.sweep.grid import METHODS, configurations, grid
 from playground.sweep.request import Progress, Report, Request
 
 # Lists that have an option of their own, beside --vary: option, parameter, help.
-_LISTS = (
+LISTS = (
     ("draft_lengths", "num_draft_tokens", "draft lengths γ, such as 3,5,7"),
     ("budgets", "divergence_budget", "budgets D of the mentored rule, such as 0.1,0.15,0.2"),
     ("rules", "verifier", "rules of the method speculative, such as exact,lenience"),
@@ -56,7 +56,7 @@ def add_sweep_options(command: Any) -> None:
     runs.add_argument(
         "--methods", metavar="NAME,...", help=f"some of the methods ({','.join(METHODS)})"
     )
-    for option, _, help in _LISTS:
+    for option, _, help in LISTS:
         runs.add_argument(f"--{option.replace('_', '-')}", metavar="V,...", help=help)
     runs.add_argument(
         "--vary",
@@ -80,7 +80,7 @@ def add_sweep_options(command: Any) -> None:
 
 def read_request(args: argparse.Namespace) -> Request:
     """The sweep that was asked for; raises ValueError for whatever can be known without a model."""
-    spec = named_pair(args.pair, args.draft)
+    spec = spec_of(args.pair, args.draft)
     common = given(args)
     seed = check_value(field_of(Limits, "seed"), common.pop("seed", 0))
     if seed is None:
@@ -105,19 +105,8 @@ def read_request(args: argparse.Namespace) -> Request:
 
 
 def _runs(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    varied = {
-        name: _values(name, getattr(args, option))
-        for option, name, _ in _LISTS
-        if getattr(args, option) is not None
-    }
-    for text in args.vary:
-        name, equals, values = text.partition("=")
-        name = name.strip().replace("-", "_")
-        if not equals:
-            raise fail("vary", text, "NAME=VALUE,VALUE,...")
-        if name in varied:
-            raise fail("vary", text, f"{name} once")
-        varied[name] = _values(name, values)
+    lists = {name: getattr(args, option) for option, name, _ in LISTS}
+    varied = varied_values({k: v for k, v in lists.items() if v is not None}, args.vary)
     extra = parse_runs(args.runs)
     default = [] if extra and not varied else METHODS
     methods = args.methods.split(",") if args.methods else default
@@ -126,6 +115,22 @@ def _runs(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     if twice:
         raise fail("run", twice[0], "a label of its own for every run")
     return found | extra
+
+
+def varied_values(lists: dict[str, str], vary: Sequence[str]) -> dict[str, list[Any]]:
+    """Values by parameter from texts: of `lists` with commas between them, of `vary` as NAME=V,V.
+
+    Raises ValueError for what is no value of its parameter."""
+    varied = {name: _values(name, text) for name, text in lists.items()}
+    for text in vary:
+        name, equals, values = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals:
+            raise fail("vary", text, "NAME=VALUE,VALUE,...")
+        if name in varied:
+            raise fail("vary", text, f"{name} once")
+        varied[name] = _values(name, values)
+    return varied
 
 
 def _values(name: str, text: str) -> list[Any]:

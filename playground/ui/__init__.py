@@ -4,38 +4,55 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from html import escape
 from typing import Any
 
 import gradio as gr
+from starlette.middleware import Middleware
 
 from playground.catalog import ASSETS
 from playground.ui.api import add_endpoints
+from playground.ui.door import Door
+from playground.ui.files import KEEP_S, own_uploads
 from playground.ui.header import header_html
 from playground.ui.markup import markup
+from playground.ui.operations import log_to_stderr, readiness
+from playground.ui.page import Page
 from playground.ui.strings import ENGLISH, Words
 from playground.ui.tabs.about import about_tab
 from playground.ui.tabs.compare import LIGHT, MODEL, TELLING, CompareTab
+from playground.ui.tabs.frontier import FrontierTab
+from playground.ui.tabs.learn import learn_tab
 from playground.ui.tabs.token_lab import TokenLab
 from playground.ui.worker import PageSettings, Worker
 
+_STYLES = ("page", "frontier", "learn", "lessons")
 # Scripts of the page in the order in which they run.
 _SCRIPTS = ("base", "page", "tokens", "rounds", "beam_tree")
+_LIGHT_EVENTS = 200  # that may wait beside the requests of the model's queue
 
 
-def build() -> gr.Blocks:
+def build() -> Page:
     """The page in English at "/" and in Chinese at "/zh"; its models load in the background.
 
     Two layouts rather than one that is translated: labels, helps and choices are then right from
     the first paint. The script sends a visitor to the one their browser or link asks for.
     """
+    log_to_stderr()
     worker = Worker(PageSettings.from_environment())
-    with gr.Blocks(title=ENGLISH("app.title")) as demo:
+    uploads, title = own_uploads(), ENGLISH("app.title")
+    with Page(title=title, analytics_enabled=False, delete_cache=(KEEP_S, KEEP_S)) as demo:
+        add_endpoints(worker, MODEL)  # first, so that no event of the page takes their names
         _page(demo, worker, ENGLISH)
-        add_endpoints(worker, MODEL)
     with demo.route("中文", "/zh", show_in_navbar=False):
         _page(demo, worker, Words("zh"))
-    demo.queue(max_size=worker.settings.queue_size, default_concurrency_limit=1)
+    size = worker.settings.queue_size
+    demo.queue(api_open=False, max_size=size + _LIGHT_EVENTS, default_concurrency_limit=1)
+    demo._queue.ANALYTICS_MAX_EVENTS = 100  # it sums all of them up after every event
+    demo.uploads = uploads
+    demo.limits, demo.worker = (MODEL, size), worker
+    worker.attend(demo.waits)
     return demo
 
 
@@ -43,17 +60,22 @@ def _page(demo: gr.Blocks, worker: Worker, say: Words) -> None:
     """The whole page in one language."""
     markup(header_html(say), "top")
     with gr.Tabs(elem_id="tabs") as tabs:
-        with gr.Tab(say("tab.compare"), id="compare"):
+        with gr.Tab(say("tab.compare"), id="compare", elem_id="tab-compare"):
             compare = CompareTab(worker, say)
-        with gr.Tab(say("tab.lab"), id="lab") as lab_tab:
+        with gr.Tab(say("tab.frontier"), id="frontier", elem_id="tab-frontier") as frontier_tab:
+            frontier = FrontierTab(frontier_tab, worker, say)
+        with gr.Tab(say("tab.lab"), id="lab", elem_id="tab-lab") as lab_tab:
             lab = TokenLab(lab_tab, compare.results.shown, say)
-        with gr.Tab(say("tab.about"), id="about"):
+        with gr.Tab(say("tab.learn"), id="learn", elem_id="tab-learn"):
+            lessons = learn_tab(worker, say)
+        with gr.Tab(say("tab.about"), id="about", elem_id="tab-about"):
             about_tab(say)
     compare.results.shown.change(lab.show, compare.results.shown, lab.outputs(), **LIGHT)
 
     def open_link(query: str) -> dict[Any, Any]:
         setup, update = compare.open_link(query)
-        return {**update, tabs: gr.Tabs(selected=setup.tab)}
+        chosen = {tabs: gr.Tabs(selected=setup.tab), lessons: gr.Tabs(selected=setup.lesson)}
+        return {**update, **frontier.open(setup.result), **chosen}
 
     async def watch(pair: str) -> AsyncIterator[str]:
         while worker.status(pair).state == "loading":
@@ -68,7 +90,7 @@ def _page(demo: gr.Blocks, worker: Worker, say: Words) -> None:
     opened = demo.load(
         open_link,
         compare.address,
-        [*compare.outputs(), tabs],
+        [*compare.outputs(), *frontier.outputs(), tabs, lessons],
         js="() => dp.page.search()",
         **TELLING,
     )
@@ -80,11 +102,16 @@ def _page(demo: gr.Blocks, worker: Worker, say: Words) -> None:
     demo.unload(leave)
 
 
-def launch_options() -> dict[str, Any]:
+def launch_options(demo: Page) -> dict[str, Any]:
     """Look and manners of the page, as `launch` takes them. Addresses are left to Gradio."""
     return {
+        "app_kwargs": {
+            "middleware": [Middleware(Door, page=demo)],
+            "routes": [readiness(demo.worker, partial(demo.num_waiting, MODEL))],
+        },
+        "state_session_capacity": 300,  # half a megabyte each, and what they show
         "theme": _theme(),
-        "css_paths": ASSETS / "css" / "page.css",
+        "css_paths": [ASSETS / "css" / f"{name}.css" for name in _STYLES],
         "head": _head(),
         "footer_links": ["api", "settings"],
         "ssr_mode": False,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -18,21 +18,26 @@ from gradio.events import api
 from playground.catalog import page_pairs
 from playground.compare import Comparison
 from playground.mentored import solve as solve_optimum
-from playground.params import fail, lookup
-from playground.session import on_one_core, prepare, run_plan
+from playground.params import fail
+from playground.session import Plan, check, on_one_core, prepare, run_plan
 from playground.types import DecodeResult, to_json
+from playground.ui.operations import log_run, new_id
 from playground.ui.requests import (
     CompareRequest,
     as_record,
     check_bool,
-    check_limit,
     check_prompt,
+    check_work,
+    has_draft,
+    pair_named,
+    refusals,
     request_from_api,
 )
-from playground.ui.strings import ENGLISH
-from playground.ui.worker import PageSettings, Unavailable, Worker
+from playground.ui.sweeps import ONE_SWEEP, sweep_endpoint
+from playground.ui.worker import PageSettings, Worker
+from playground.ui.zerogpu import seconds_of
 
-_MAX_LAW = 300_000  # entries of a distribution that /solve takes
+_MAX_LAW = 100_000  # entries of a distribution that /solve takes
 
 
 def add_endpoints(worker: Worker, model_queue: str) -> None:
@@ -43,18 +48,7 @@ def add_endpoints(worker: Worker, model_queue: str) -> None:
     api(_decode(worker), api_name="decode", **heavy)
     api(_solve(), api_name="solve", **light)
     api(_pairs(worker), api_name="pairs", **light)
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Bad input and a missing pair become one clear line for the caller."""
-    try:
-        yield
-    except Unavailable as error:
-        message = ENGLISH("pair.unavailable", reason=error)
-        raise gr.Error(message, print_exception=False) from error
-    except ValueError as error:
-        raise gr.Error(str(error), print_exception=False) from error
+    api(sweep_endpoint(worker), api_name="sweep", **ONE_SWEEP)
 
 
 def _compare(worker: Worker) -> Callable[..., Any]:
@@ -88,25 +82,20 @@ def _compare(worker: Worker) -> Callable[..., Any]:
         """
         common = {"max_new_tokens": max_new_tokens, "temperature": temperature, "seed": seed}
         settings = worker.settings
-        with _refusals(), worker.request(request.session_hash) as stop:
-            name = _pair_named(pair, settings)
+        with refusals(), worker.request(request.session_hash) as stop:
+            name = pair_named(pair, settings)
             wanted = request_from_api(
                 prompt, runs, common, params, repeats=repeats, raw=raw, settings=settings
             )
-            return worker.call(name, lambda p: _compared(p, wanted, settings, stop), stop)
+            wanted.check(settings, has_draft(name))  # before another pair is loaded for it
+            work = partial(_compared, wanted, settings, stop)
+            return worker.call(name, work, stop, partial(wanted.gpu_seconds, settings))
 
     return compare
 
 
-def _pair_named(pair: Any, settings: PageSettings) -> str:
-    """The pair that a caller means, one of those that the page offers."""
-    if pair is None or pair == settings.pair:
-        return settings.pair
-    return str(lookup({spec.name: spec.name for spec in page_pairs()}, pair, "pair"))
-
-
 def _compared(
-    pair: Any, wanted: CompareRequest, settings: PageSettings, stop: threading.Event
+    wanted: CompareRequest, settings: PageSettings, stop: threading.Event, pair: Any
 ) -> dict[str, Any]:
     """On the model's thread: the record of a checked comparison."""
     plans = wanted.plans(pair, settings)
@@ -138,23 +127,36 @@ def _decode(worker: Worker) -> Callable[..., Any]:
             The run: token ids, text, why it ended, a trace of every token, and metrics.
         """
         settings = worker.settings
-        with _refusals(), worker.request(request.session_hash) as stop:
-            name = _pair_named(pair, settings)
+        with refusals(), worker.request(request.session_hash) as stop:
+            name = pair_named(pair, settings)
             check_prompt(prompt, settings)
             check_bool("raw", raw)
             given = as_record("params", params)
-            check_limit(given.get("max_new_tokens"), settings)
+            check_work([check(method, given).flat()], 1, settings)
 
-            def work(loaded: Any) -> dict[str, Any]:
-                plan = prepare(loaded, prompt, method, given, raw=raw)
-                check_limit(plan.settings.params.max_new_tokens, settings)
-                *_, last = run_plan(plan, stop.is_set, settings.deadline_s)
-                assert isinstance(last.result, DecodeResult)
-                return last.result.to_dict()
+            planned = partial(_planned, prompt, method, given, raw)
+            work = partial(_decoded, planned, settings.deadline_s, stop)
 
-            return worker.call(name, work, stop)
+            def seconds(loaded: Any) -> float:
+                return seconds_of([planned(loaded)], 1, settings.deadline_s)
+
+            return worker.call(name, work, stop, seconds)
 
     return decode
+
+
+def _planned(prompt: Any, method: str, params: dict[str, Any], raw: bool, pair: Any) -> Plan:
+    return prepare(pair, prompt, method, params, raw=raw)
+
+
+def _decoded(
+    planned: Callable[[Any], Plan], deadline_s: float, stop: threading.Event, pair: Any
+) -> dict[str, Any]:
+    """On the model's thread: the record of a checked run."""
+    *_, last = run_plan(planned(pair), stop.is_set, deadline_s)
+    assert isinstance(last.result, DecodeResult)
+    log_run(new_id(), "/decode", last.result)
+    return last.result.to_dict()
 
 
 def _solve() -> Callable[..., Any]:
@@ -177,14 +179,11 @@ def _solve() -> Callable[..., Any]:
         Returns:
             alpha, beta, acceptance, divergence_spent; accept, residual and output distributions.
         """
-        with _refusals():
+        with refusals():
             for name, law in (("target_probs", target_probs), ("draft_probs", draft_probs)):
                 _check_law(name, law)
-            if (
-                isinstance(budget, bool)
-                or not isinstance(budget, (int, float))
-                or math.isnan(budget)
-            ):
+            number = isinstance(budget, (int, float)) and not isinstance(budget, bool)
+            if not number or not math.isfinite(budget):
                 raise fail("budget", budget, "a number of at least 0")
             check_bool("keep_support", keep_support)
             laws = (target_probs, draft_probs)

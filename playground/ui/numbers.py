@@ -12,6 +12,11 @@ def plain(value: float | None) -> str:
     return NONE if value is None else three(value)
 
 
+def decimals(value: float) -> str:
+    """Three decimals, as a table has them, with a true minus sign."""
+    return "−∞" if value == float("-inf") else f"{value:.3f}".replace("-", "−")
+
+
 def times(value: float | None) -> str:
     """A ratio: "1.42×"."""
     return NONE if value is None else f"{three(value)}×"

@@ -6,25 +6,35 @@ limits as a slider's. Every refusal is a ValueError with one clear line.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from playground.compare import LAW, Comparison, prepare_all, run_plans
+import gradio as gr
+
+from playground.catalog import PAIRS, page_pairs
+from playground.compare import LAW, Comparison, check_runs, prepare_all, run_plans
 from playground.methods import METHODS, fields_of
-from playground.params import fail
-from playground.session import Plan
+from playground.params import fail, lookup
+from playground.session import Plan, check
 from playground.types import Event
+from playground.ui.operations import log_run, new_id
+from playground.ui.problems import EXPECTED, problem
 from playground.ui.runs import Run
 from playground.ui.setup import Setup
+from playground.ui.strict import strict_json
+from playground.ui.strings import ENGLISH
 from playground.ui.worker import PageSettings
+from playground.ui.zerogpu import seconds_of
 
 if TYPE_CHECKING:
     from playground.models import ModelPair
 
 _RESERVED = {"pair", "prompt", "runs", "repeats", "raw", "cancelled", "deadline_s"}
+_MAX_LABEL = 60  # characters
+_MAX_END_TOKENS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +46,11 @@ class CompareRequest:
     common: dict[str, Any] = field(default_factory=dict)
     repeats: int = 1
     raw: bool = False
+    endpoint: str = "page"
 
-    def plans(self, pair: ModelPair, settings: PageSettings) -> dict[str, Plan]:
-        """The checked plan of every run, by label. Raises ValueError naming the bad value."""
+    def check(self, settings: PageSettings, has_draft: bool = True) -> None:
+        """Raise ValueError for all that can be judged before the pair is loaded: types, ranges,
+        lengths in characters, number of runs, work."""
         check_prompt(self.prompt, settings)
         check_bool("raw", self.raw)
         if self.runs is not None:
@@ -48,14 +60,22 @@ class CompareRequest:
         for name in self.common:
             if name in _RESERVED:
                 raise ValueError(f"{name}: this is no setting of a run.")
-        if self.repeats not in range(1, settings.max_repeats + 1):
+        if isinstance(self.repeats, bool) or self.repeats not in range(1, settings.max_repeats + 1):
             raise fail("repeats", self.repeats, f"a whole number from 1 to {settings.max_repeats}")
-        plans = prepare_all(
-            pair, self.prompt, self.runs, int(self.repeats), raw=self.raw, **self.common
-        )
-        for plan in plans.values():
-            check_limit(plan.settings.params.max_new_tokens, settings)
-        return plans
+        merged, _ = check_runs(self.runs, int(self.repeats), self.common, has_draft)
+        values = [check(method, params).flat() for method, params in merged.values()]
+        check_work(values, int(self.repeats), settings)
+
+    def plans(self, pair: ModelPair, settings: PageSettings) -> dict[str, Plan]:
+        """The checked plan of every run, by label. Raises ValueError naming the bad value."""
+        self.check(settings, pair.draft is not None)
+        repeats = int(self.repeats)
+        return prepare_all(pair, self.prompt, self.runs, repeats, raw=self.raw, **self.common)
+
+    def gpu_seconds(self, settings: PageSettings, pair: ModelPair) -> float:
+        """What to reserve where a GPU is lent by the second. Raises ValueError as `plans` does."""
+        plans = self.plans(pair, settings)
+        return seconds_of(plans.values(), int(self.repeats), settings.deadline_s)
 
     def events(
         self,
@@ -65,12 +85,58 @@ class CompareRequest:
         stop: threading.Event,
     ) -> Iterator[tuple[str, Event | Comparison]]:
         """The events of the comparison that `plans` checked. After a stop no further run begins."""
-        repeats, deadline_s = int(self.repeats), settings.deadline_s
-        stream = run_plans(pair, self.prompt, plans, repeats, stop.is_set, deadline_s)
+        limits = (settings.deadline_s, settings.comparison_s)
+        stream = run_plans(pair, self.prompt, plans, int(self.repeats), stop.is_set, *limits)
+        request = new_id()
         for label, event in stream:
             yield label, event
-            if stop.is_set() and not isinstance(event, Comparison) and event.result is not None:
+            if isinstance(event, Comparison) or event.result is None:
+                continue
+            log_run(request, self.endpoint, event.result)
+            if stop.is_set():
                 return
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Bad input and a missing pair become one clear line for a caller of an endpoint."""
+    try:
+        yield
+    except EXPECTED as error:
+        raise gr.Error(problem(error, ENGLISH), print_exception=False) from error
+
+
+def pair_named(pair: Any, settings: PageSettings) -> str:
+    """The pair that a caller means, one of those that the page offers."""
+    if pair is None or pair == settings.pair:
+        return settings.pair
+    return str(lookup({spec.name: spec.name for spec in page_pairs()}, pair, "pair"))
+
+
+def has_draft(pair: str) -> bool:
+    """Whether the pair of this name comes with a draft model, as far as is known unloaded."""
+    return pair not in PAIRS or PAIRS[pair].draft is not None
+
+
+def work_of(values: dict[str, Any]) -> int:
+    """Tokens that the target may have to read for one run, its prompt aside: tokens × beams."""
+    tokens = int(values["max_new_tokens"])
+    return int(values.get("max_nodes") or tokens * (values.get("num_beams") or 1))
+
+
+def check_work(runs: Sequence[dict[str, Any]], repeats: int, settings: PageSettings) -> None:
+    """Refuse what would keep everybody else waiting. runs: the settings of each, all of them."""
+    for values in runs:
+        check_limit(values["max_new_tokens"], settings)
+        ends = values.get("eos_token_id")
+        if isinstance(ends, (list, tuple)) and len(ends) > _MAX_END_TOKENS:
+            raise fail("eos_token_id", f"{len(ends)} ids", f"at most {_MAX_END_TOKENS}")
+    estimate = repeats * sum(work_of(values) for values in runs)
+    if estimate > settings.max_work:
+        raise ValueError(
+            f"work: {estimate:,} tokens (runs × tokens × beams × repeats) are not allowed; use at "
+            f"most {settings.max_work:,}."
+        )
 
 
 def check_limit(wanted: Any, settings: PageSettings) -> None:
@@ -101,9 +167,9 @@ def as_record(name: str, value: Any) -> dict[str, Any]:
         return {}
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = strict_json(value)
         except ValueError as error:
-            raise fail(name, value, "a JSON object") from error
+            raise fail(name, value, f"a JSON object ({error})") from error
     if not isinstance(value, dict):
         raise fail(name, value, "a JSON object")
     return value
@@ -114,7 +180,10 @@ def _check_runs(runs: Any, settings: PageSettings) -> None:
         found = f"{len(runs)} runs" if isinstance(runs, dict) else runs
         raise fail("runs", found, f"from 1 to {settings.max_runs} runs")
     for label, run in runs.items():
-        if not isinstance(run, dict) or run.get("method") not in METHODS:
+        if not label.strip() or len(label) > _MAX_LABEL:
+            raise fail("runs", label, f"labels of 1 to {_MAX_LABEL} characters")
+        method = run.get("method") if isinstance(run, dict) else None
+        if not isinstance(method, str) or method not in METHODS:
             names = ", ".join(METHODS)
             raise fail("runs", {label: run}, f'{{"method": one of {names}, ...}} for every label')
 
@@ -150,4 +219,5 @@ def request_from_api(
     if given is not None:
         _check_runs(given, settings)
         common = _common(common, given)
-    return CompareRequest(prompt, given, common | as_record("params", params), repeats, raw)
+    common = common | as_record("params", params)
+    return CompareRequest(prompt, given, common, repeats, raw, "/compare")

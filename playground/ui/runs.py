@@ -15,6 +15,7 @@ from playground.ui.strings import Words
 Run = dict[str, Any]
 
 MAX_RUNS = 8
+_MAX_KNOWN = 32
 # Parameters without a control: their value is a token id, or they change nothing that is shown.
 HIDDEN = {"eos_token_id", "num_return_sequences"}
 # What every run may share stands above the runs; the rest belongs to each of them.
@@ -75,7 +76,12 @@ class Runs:
         return replace(self, known={**self.known, self.editing: kept})
 
     def add(self, label: str, run: Run) -> Runs:
-        """A further run, ticked and ready to edit; its label gets a number where it is taken."""
+        """A further run, ticked and ready to edit; its label gets a number where it is taken.
+        Raises ValueError where there are too many already."""
+        if len(self.known) >= _MAX_KNOWN:
+            raise fail(
+                "runs", f"{len(self.known) + 1} runs", f"at most {_MAX_KNOWN} to choose from"
+            )
         name = self._free(label)
         return Runs({**self.known, name: run}, (*self.ticked, name), name)
 

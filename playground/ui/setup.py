@@ -17,10 +17,23 @@ from playground.catalog import page_pairs
 from playground.compare import DEFAULT_COMMON, DEFAULT_RUNS
 from playground.methods import parse
 from playground.params import check, fail, lookup
+from playground.results import shipped
 from playground.types import to_json
 from playground.ui.examples import examples_of
 
-TABS = ("compare", "lab", "about")
+TABS = ("compare", "frontier", "lab", "learn", "about")
+LESSONS = (
+    "tree",
+    "step",
+    "stopping",
+    "length",
+    "cost",
+    "width",
+    "repetition",
+    "speculative",
+    "mentored",
+    "tasks",
+)
 PAGE_ONLY = ("lang", "embed", "run")  # for the page's script; nothing of a setup
 MAX_REPEATS = 10
 _MAX_QUERY, _MAX_RUNS = 100_000, 20
@@ -29,7 +42,8 @@ _MAX_QUERY, _MAX_RUNS = 100_000, 20
 @dataclass(frozen=True, slots=True)
 class Setup:
     """What a visitor has chosen. runs: {label: {"method": name, **settings}}, those that run;
-    common: settings that go to every run that has them; baseline: "" for the comparison's own."""
+    common: settings that go to every run that has them; baseline: "" for the comparison's own;
+    result: of the Frontier tab, "" for its first."""
 
     prompt: str = next(iter(examples_of("chat").values()))
     pair: str = "chat"
@@ -41,6 +55,8 @@ class Setup:
     tab: str = TABS[0]
     x: str = "tokens_per_s"
     y: str = "fidelity"
+    lesson: str = LESSONS[0]
+    result: str = ""
 
 
 START = Setup()
@@ -54,7 +70,7 @@ def to_query(setup: Setup, language: str) -> str:
         if name in DEFAULT_COMMON or value != known[name].source.default:
             pairs += [(name, text) for text in _texts(value)]
     pairs += [("runs", _run_text(label, run)) for label, run in setup.runs.items()]
-    for name in ("repeats", "raw", "baseline", "tab", "x", "y"):
+    for name in ("repeats", "raw", "baseline", "tab", "x", "y", "lesson", "result"):
         value = getattr(setup, name)
         if value != getattr(START, name):
             pairs.append((name, _texts(value)[0]))
@@ -114,6 +130,8 @@ def _own(name: str, text: str) -> Any:
         "pair": {spec.name: spec.name for spec in page_pairs()},
         "raw": {"true": True, "false": False},
         "tab": dict.fromkeys(TABS),
+        "lesson": dict.fromkeys(LESSONS),
+        "result": dict.fromkeys(shipped()),
         "x": dict(X_AXES),
         "y": dict(Y_AXES),
     }
@@ -121,7 +139,7 @@ def _own(name: str, text: str) -> Any:
     return found if name == "raw" else text
 
 
-_OWN = {"prompt", "pair", "repeats", "raw", "baseline", "tab", "x", "y"}
+_OWN = {"prompt", "pair", "repeats", "raw", "baseline", "tab", "x", "y", "lesson", "result"}
 
 
 def _common(name: str, texts: list[str]) -> Any:

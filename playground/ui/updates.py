@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,13 @@ from playground.compare import Comparison
 from playground.types import Event
 from playground.ui import numbers
 from playground.ui.board import Board
-from playground.ui.requests import CompareRequest, request_from_page
+from playground.ui.problems import problem
+from playground.ui.requests import CompareRequest, has_draft, request_from_page
 from playground.ui.results import Choice, Results, Shown, Update, line
-from playground.ui.runs import Run, name_of
+from playground.ui.runs import name_of
 from playground.ui.setup import Setup, to_record
 from playground.ui.strings import Words
-from playground.ui.worker import Unavailable, Worker
+from playground.ui.worker import PageSettings, Worker
 
 if TYPE_CHECKING:
     from playground.models import ModelPair
@@ -35,10 +36,12 @@ def updates(
         painter = Painter(results, setup, choice)
         try:
             wanted = request_from_page(setup)
+            wanted.check(worker.settings, has_draft(setup.pair))  # before another pair is loaded
             if worker.status(setup.pair).state != "ready":
                 yield {results.status: line(say("status.waiting"))}
-            start = partial(_events, worker, wanted, painter.board_of, stop)
-            for batch in worker.stream(setup.pair, start, stop):
+            start = partial(_events, wanted, worker.settings, setup, stop)
+            seconds = partial(wanted.gpu_seconds, worker.settings)
+            for batch in worker.stream(setup.pair, start, stop, seconds):
                 for label, item in batch:
                     painter.take(label, item)
                 if stop.is_set() and painter.board is None:
@@ -47,32 +50,27 @@ def updates(
         except Exception as error:
             if painter.board is None:
                 raise refusal(error, say) from error
-            painter.board.fail(say("error.internal", reason=f"{type(error).__name__}: {error}"))
+            painter.board.fail(problem(error, say))
         yield painter.finish()
 
 
 def _events(
-    worker: Worker,
     wanted: CompareRequest,
-    board_of: Callable[[dict[str, Run]], Board],
+    settings: PageSettings,
+    setup: Setup,
     stop: threading.Event,
     pair: ModelPair,
 ) -> Iterator[tuple[str, Board | Event | Comparison]]:
     """On the model's thread: check, say what is coming, then the comparison's events."""
-    plans = wanted.plans(pair, worker.settings)
+    plans = wanted.plans(pair, settings)
     runs = {k: {"method": p.method, **p.settings.flat()} for k, p in plans.items()}
-    yield "", board_of(runs)
-    yield from wanted.events(pair, plans, worker.settings, stop)
+    yield "", Board(runs, "waiting", setup.baseline, setup.prompt)
+    yield from wanted.events(pair, plans, settings, stop)
 
 
 def refusal(error: Exception, say: Words, title: str = "error.title") -> gr.Error:
     """What a visitor is told when nothing ran; the toast reads markup, so it is escaped."""
-    if isinstance(error, ValueError):
-        text = str(error)
-    elif isinstance(error, Unavailable):
-        text = say("pair.unavailable", reason=error)
-    else:
-        text = say("error.internal", reason=f"{type(error).__name__}: {error}")
+    text = problem(error, say)
     return gr.Error(escape(text), title=say(title), print_exception=False)
 
 
@@ -83,10 +81,6 @@ class Painter:
         self.board: Board | None = None
         self._results, self._setup, self._choice = results, setup, choice
         self._painted: dict[Any, str] = {}
-
-    def board_of(self, runs: dict[str, Run]) -> Board:
-        """The board of the checked runs."""
-        return Board(runs, "waiting", self._setup.baseline, self._setup.prompt)
 
     def take(self, label: str, item: Board | Event | Comparison) -> None:
         """One item of the run's stream: the board itself first, then what happens on it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,6 +17,7 @@ from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
 from playground.compare import DEFAULT_COMMON, DEFAULT_RUNS
+from tests.load.crowd import memory_mb
 
 GOOD: dict[str, Any] = {"prompt": "Hello", "max_new_tokens": 4}
 
@@ -145,6 +148,10 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
     ({"prompt": [0, -1]}, "prompt: -1 is not allowed"),
     ({"prompt": "x" * 20_001}, "prompt: '20001 characters' is not allowed"),
     ({"prompt": [1] * 9000}, "prompt: '9000 tokens' is not allowed"),
+    (
+        {"runs": {"b": {"method": "beam", "num_beams": 64}}, "max_new_tokens": 3000, "repeats": 2},
+        "work: 384,000 tokens (runs × tokens × beams × repeats) are not allowed",
+    ),
 ]
 
 
@@ -185,6 +192,38 @@ def test_nan_in_the_body_is_refused(page_url: str, client: Client) -> None:
 def test_bad_laws_are_refused(client: Client, values: tuple[Any, ...], message: str) -> None:
     with pytest.raises(Exception, match=message):
         client.predict(*values, api_name="/solve")
+
+
+def idle(url: str) -> bool:
+    """Whether the page runs nothing, as it says itself."""
+    return not httpx.get(f"{url}/healthz", timeout=30).json()["running"]
+
+
+def test_a_caller_who_leaves_frees_the_worker(page_url: str, page_pid: int, client: Client) -> None:
+    """Case 65, ten times: a run of minutes ends when its caller's connection does."""
+    path, long = f"{page_url}/gradio_api/call/decode", {"max_new_tokens": 3000}
+    body = {"data": ["Count.", "sample", long | {"eos_token_id": []}, False, None]}
+    before = memory_mb(page_pid)
+    for _ in range(10):
+        event = httpx.post(path, json=body, timeout=30).json()["event_id"]
+        with httpx.stream("GET", f"{path}/{event}", timeout=30):
+            wait_for(lambda: not idle(page_url))
+        wait_for(lambda: idle(page_url))
+    assert client.predict(**GOOD, api_name="/compare")["rows"]
+    assert memory_mb(page_pid) < 1.05 * before
+
+
+def wait_for(happens: Callable[[], bool]) -> None:
+    """Return when something has happened, far sooner than a run of 3000 tokens could end."""
+    end = time.monotonic() + 10
+    while not happens():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_the_direct_route_around_the_queue_is_closed(page_url: str) -> None:
+    answer = httpx.post(f"{page_url}/gradio_api/run/decode", json={"data": ["Hi"]})
+    assert answer.status_code == 404
 
 
 def test_a_good_request_works_after_all_that(client: Client) -> None:

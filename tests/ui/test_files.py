@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,15 @@ import pytest
 
 from playground import traces
 from playground.compare import Comparison
-from playground.ui.files import open_shipped, open_trace, open_upload, shipped
+from playground.ui import files
+from playground.ui.files import (
+    open_shipped,
+    open_trace,
+    open_upload,
+    own_uploads,
+    room_for_upload,
+    shipped,
+)
 from playground.ui.runs import MAX_RUNS
 from tests.ui.traces import result
 
@@ -46,3 +55,36 @@ def test_more_runs_than_the_page_has_cards_are_refused() -> None:
     assert len(open_trace(json.dumps(few).encode()).comparison.results) == MAX_RUNS
     with pytest.raises(ValueError, match="at most 8 on this page"):
         open_trace(trace(*(f"run {i}" for i in range(MAX_RUNS + 1))))
+
+
+@pytest.fixture
+def uploads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
+    return own_uploads()
+
+
+def test_uploads_lie_in_a_folder_of_this_process_alone(uploads: Path, tmp_path: Path) -> None:
+    """Nothing that others put beside it is ever looked at, wherever the operator wants it."""
+    assert uploads.parent == tmp_path and os.environ["GRADIO_TEMP_DIR"] == str(uploads)
+    (tmp_path / "other").write_text("")
+    assert room_for_upload(uploads) and (tmp_path / "other").exists()
+
+
+def test_old_uploads_and_empty_folders_go(uploads: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a/one.json", "b/deep/two.json", "tmpempty"):
+        path = uploads / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    assert room_for_upload(uploads) and len(list(uploads.rglob("*"))) == 6
+    monkeypatch.setattr(files, "KEEP_S", -1)
+    assert room_for_upload(uploads) and list(uploads.rglob("*")) == []
+
+
+def test_there_are_only_so_many_uploads_at_a_time(
+    uploads: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MAX_UPLOADS", 3)
+    for i in range(3):
+        assert room_for_upload(uploads)
+        (uploads / f"{i}.json").write_text("{}")
+    assert not room_for_upload(uploads)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from playground import lesson_charts
 from playground.arguments import parameters
 from playground.charts import WORDS
 from playground.methods import METHODS
@@ -36,6 +37,7 @@ def test_what_the_library_names_has_a_chinese_name() -> None:
     wanted += [f"{kind}.{name}" for name in VERIFIERS for kind in ("verifier", "rule")]
     wanted += [f"proposer.{name}" for name in PROPOSERS]
     wanted += [f"chart.{name}" for name in WORDS]
+    wanted += [f"figure.{name}" for name in lesson_charts.WORDS]
     for name in parameters():
         if name not in HIDDEN and name != "stop":
             wanted += [f"param.{name}", f"param.{name}.help"]
@@ -46,7 +48,8 @@ def test_no_chinese_string_names_nothing() -> None:
     """Left-overs of renamed parameters, rules and strings."""
     tables = ("name.", "method.", "verifier.", "rule.", "proposer.", "chart.", "param.")
     found = [key for key in ZH if key not in EN and not key.startswith((*tables, "example."))]
-    assert [key for key in found if not key.startswith(("trace.", "pair."))] == []
+    drawn = {f"figure.{name}" for name in lesson_charts.WORDS}
+    assert [k for k in found if not k.startswith(("trace.", "pair.")) and k not in drawn] == []
     names = {*METHODS, *VERIFIERS, *PROPOSERS, *WORDS, *parameters()}
     named = [key.split(".") for key in ZH if key.startswith(tables)]
     assert [".".join(parts) for parts in named if parts[1] not in names] == []

@@ -20,6 +20,7 @@ PAIR: Any = SimpleNamespace(precision="fp32", device=SimpleNamespace(type="cpu")
 def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
     """A worker whose pair loads at once."""
     monkeypatch.setattr(module, "load_pair", lambda *_: PAIR)
+    monkeypatch.setattr(module, "page_pair", str)
     monkeypatch.setattr(module, "prepare_all", lambda *_: {})
     monkeypatch.setattr(module, "warm_up", lambda *_: None)
     return Worker(PageSettings())
@@ -99,6 +100,16 @@ def test_stop_reaches_only_its_own_session(worker: Worker) -> None:
         worker.stop("stranger", wait_s=1)  # nothing to stop, nothing to wait for
 
 
+def test_a_request_ends_when_nobody_waits_for_it_any_more(worker: Worker) -> None:
+    """Case 65: a caller of the HTTP API leaves without a word."""
+    waiting = {"here", "leaving"}
+    worker.attend(lambda session: session in waiting)
+    with worker.request("here") as here, worker.request("leaving") as leaving:
+        assert not leaving.wait(0.3)
+        waiting.remove("leaving")
+        assert leaving.wait(10) and not here.is_set()
+
+
 def test_a_pair_that_does_not_load_is_reported_and_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -126,6 +137,7 @@ def test_another_pair_replaces_the_one_in_memory(monkeypatch: pytest.MonkeyPatch
             alive.add(self)
 
     monkeypatch.setattr(module, "load_pair", Pair)
+    monkeypatch.setattr(module, "page_pair", str)
     monkeypatch.setattr(module, "prepare_all", lambda *_: {})
     monkeypatch.setattr(module, "warm_up", lambda *_: None)
     worker = Worker(PageSettings(pair="first"))

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from playground.ui.strings.en_experiments import EXPERIMENTS
+from playground.ui.strings.en_frontier import FRONTIER
+from playground.ui.strings.en_learn import LEARN
+from playground.ui.strings.en_length import LENGTH
 from playground.ui.strings.en_page import PAGE
+from playground.ui.strings.en_speculation import SPECULATION
 
 EN: dict[str, str] = {
     **PAGE,
+    **FRONTIER,
+    **LEARN,
+    **EXPERIMENTS,
+    **LENGTH,
+    **SPECULATION,
     "card.idle": "Press Run.",
     "card.recorded": "recorded",
     "card.tokens": "{count} tokens",

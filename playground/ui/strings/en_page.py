@@ -90,6 +90,15 @@ PAGE: dict[str, str] = {
     "error.link": "This link cannot be read; the page is as usual",
     "error.trace": "Not opened",
     "error.internal": "The run failed: {reason}",
+    "queue.full": "{count} requests are waiting already. Please try again in a minute.",
+    "error.memory": (
+        "There is not enough memory for this run. Fewer tokens, fewer beams or a shorter prompt "
+        "need less."
+    ),
+    "error.gpu": (
+        "No GPU was lent: {reason} Fewer tokens, runs or repeats need less of it; signing in to "
+        "Hugging Face gives more."
+    ),
     # about
     "about.what": "What this is",
     "about.what.text": (

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from playground.ui.strings.zh_experiments import EXPERIMENTS
+from playground.ui.strings.zh_figures import FIGURES
+from playground.ui.strings.zh_frontier import FRONTIER
+from playground.ui.strings.zh_learn import LEARN
+from playground.ui.strings.zh_length import LENGTH
 from playground.ui.strings.zh_names import NAMES
 from playground.ui.strings.zh_page import PAGE
+from playground.ui.strings.zh_speculation import SPECULATION
 
 ZH: dict[str, str] = {
     **PAGE,
+    **FRONTIER,
     **NAMES,
+    **LEARN,
+    **EXPERIMENTS,
+    **LENGTH,
+    **FIGURES,
+    **SPECULATION,
     # cards
     "card.idle": "点“运行”开始。",
     "card.recorded": "录制的结果",

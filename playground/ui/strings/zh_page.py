@@ -100,6 +100,12 @@ PAGE: dict[str, str] = {
     "error.link": "无法读取此链接，页面保持默认",
     "error.trace": "未打开",
     "error.internal": "运行失败：{reason}",
+    "queue.full": "已有 {count} 个请求在排队，请过一分钟再试。",
+    "error.memory": "内存不足，无法完成这次运行。减少词元数、束宽，或缩短提示词，可降低内存需求。",
+    "error.gpu": (
+        "未能借到 GPU：{reason} 减少词元数、运行数或重复次数可少占用 GPU 时间；"
+        "登录 Hugging Face 可获得更多额度。"
+    ),
     # about
     "about.what": "这是什么",
     "about.what.text": (

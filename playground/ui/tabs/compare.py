@@ -9,11 +9,13 @@ from typing import Any
 
 import gradio as gr
 
+from playground.params import lookup
 from playground.ui.board import Board
 from playground.ui.examples import examples_of
 from playground.ui.files import open_shipped, open_upload, shipped
 from playground.ui.form import Form, examples, make_form, titles_of
 from playground.ui.markup import markup
+from playground.ui.requests import pair_named
 from playground.ui.results import Choice, Shown, Update, line, make_results
 from playground.ui.runs import Runs, presets, with_common
 from playground.ui.setup import Setup, from_query, from_record, to_query
@@ -77,7 +79,8 @@ class CompareTab:
         except ValueError as error:
             gr.Warning(escape(str(error)), title=self._say("error.link"))
             setup = fresh
-        if replace(setup, tab=fresh.tab) == fresh and shipped():
+        elsewhere = replace(setup, tab=fresh.tab, lesson=fresh.lesson, result=fresh.result)
+        if elsewhere == fresh and shipped():
             return setup, self._shown(open_shipped(shipped()[0]), setup)
         out = self.results
         idle = out.slots(Board(with_common(setup.runs, setup.common)))
@@ -146,17 +149,23 @@ class CompareTab:
     def _wire_editor(self) -> None:
         """Everything that changes the set of runs, and the pair."""
         form, known = self.form, presets(self._say)
+
+        def added(runs: Runs, name: Any) -> Runs:
+            return runs.add(*lookup(known, name, "add"))
+
         self._on_runs(form.names.input, lambda runs, _: runs)
         self._on_runs(form.edited.input, Runs.edit, form.edited)
         self._on_runs(form.duplicate.click, lambda runs, _: runs.duplicate())
         self._on_runs(form.remove.click, lambda runs, _: runs.remove())
-        self._on_runs(form.add.select, lambda runs, name: runs.add(*known[name]), form.add)
+        self._on_runs(form.add.select, added, form.add)
         for made in form.own:
             if made.name in ("verifier", "proposer"):
                 self._on_runs(made.component.input, lambda runs, _: runs)
         for named in (form.label.submit, form.label.blur):
             self._on_runs(named, Runs.rename, form.label, self._renamed)
-        form.examples.click(lambda row: row[0], form.examples, form.prompt, **LIGHT)
+        form.examples.click(
+            lambda row: row[0] if row else gr.skip(), form.examples, form.prompt, **LIGHT
+        )
         form.pair.input(
             self._other_pair, [form.pair, form.prompt], [form.examples, form.prompt], **LIGHT
         )
@@ -188,8 +197,9 @@ class CompareTab:
         """Names alone, where one has changed: the visitor may be typing elsewhere by now."""
         return {self.form.add: gr.skip()} if after is before else self.form.show_names(after)
 
-    def _other_pair(self, pair: str, prompt: str) -> tuple[Any, Any]:
+    def _other_pair(self, pair: str | None, prompt: str | None) -> tuple[Any, Any]:
         """The pair's own examples, and the first of them where no other prompt was typed."""
+        pair, prompt = pair_named(pair, self._worker.settings), prompt or ""
         self._worker.want(pair)
         known = {text for spec in ("chat", "translate") for text in examples_of(spec).values()}
         typed = prompt.strip() and prompt not in known
