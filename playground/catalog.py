@@ -28,6 +28,10 @@ _SPECS = (
         chat=True,
         license="apache-2.0",
         description="A small chat model and a draft distilled from it.",
+        tuned={
+            "speculative": {"proposer": "feature", "num_draft_tokens": 1},
+            "mentored": {"proposer": "feature", "num_draft_tokens": 2},
+        },
     ),
     PairSpec(
         name="translate",
@@ -40,6 +44,7 @@ _SPECS = (
             "A small T5 trained in this project on the King James Version and Louis Segond's "
             "Bible, and a draft with one decoder layer. It knows that register, and little else."
         ),
+        tuned={"speculative": {"num_draft_tokens": 3}, "mentored": {"num_draft_tokens": 5}},
     ),
     PairSpec(
         name="smollm2-360m",
@@ -157,6 +162,11 @@ def page_pairs() -> list[PairSpec]:
     allowed = [_allowed(entry.strip()) for entry in given if entry.strip()]
     offered = [spec for spec in _SPECS if spec.embedded] + [*allowed, start_pair()]
     return list({spec.name: spec for spec in offered}.values())
+
+
+def has_draft(pair: str) -> bool:
+    """Whether the pair of this name comes with a draft model, as far as is known unloaded."""
+    return pair not in PAIRS or PAIRS[pair].draft is not None
 
 
 def page_pair(name: str) -> PairSpec:

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from playground import charts
+from playground.catalog import PAIRS
 from playground.methods import fields_of, method_named
 from playground.metrics import agreement, ratio
 from playground.models import ModelPair
 from playground.params import check as check_value
 from playground.params import fail, field_of, unknown
+from playground.quality import sentence_scores
 from playground.sampling import Sampling
 from playground.session import Cancelled, Plan, check, check_deadline, prepare, run_plan
 from playground.types import DecodeResult, Event, to_json
@@ -31,6 +33,7 @@ DEFAULT_RUNS: dict[str, dict[str, Any]] = {
     "mentored": {"method": "mentored", "num_draft_tokens": 2, "divergence_budget": 0.2},
 }
 LAW = ("temperature", "top_k", "top_p")
+MAX_REFERENCE = 20_000  # characters
 _WARM_UP_STEPS = 6
 _CUT = ("cancelled", "deadline")
 _REFERENCE = DEFAULT_RUNS["greedy"]["method"]  # whose text agreement refers to
@@ -42,16 +45,19 @@ class Comparison:
 
     results: label -> DecodeResult (the median run where there were repeats).
     seconds: label -> total seconds of every repeat. baseline: the label that speed-up refers to.
+    reference_text: a right answer, if one was given, for BLEU and chrF.
     """
 
     prompt: str | None
     results: dict[str, DecodeResult]
     seconds: dict[str, list[float]]
     baseline: str
+    reference_text: str | None = None
 
     def rows(self) -> list[dict[str, Any]]:
-        """One flat record a run: label, method, badge, speed-up with its spread, all metrics.
-        A divergence may be infinite here; in JSON it is null."""
+        """One flat record a run: label, method, badge, speed-up with its spread, all metrics; BLEU
+        and chrF with their signatures where there is a reference. A divergence may be infinite
+        here; in JSON it is null."""
         base = self.results[self.baseline].metrics.tokens_per_s
         return [self._row(label, result, base) for label, result in self.results.items()]
 
@@ -75,7 +81,9 @@ class Comparison:
             "text": result.text,
             **metrics,
         }
-        return row
+        if self.reference_text is None or result.text is None:
+            return row
+        return row | sentence_scores(result.text, self.reference_text)
 
     def _agreement(self, result: DecodeResult) -> float | None:
         """With the first greedy run, where there is one."""
@@ -91,6 +99,7 @@ class Comparison:
         """Strict JSON: prompt, baseline, results by label (in order) and rows."""
         return {
             "prompt": self.prompt,
+            "reference_text": self.reference_text,
             "baseline": self.baseline,
             "results": {label: result.to_dict() for label, result in self.results.items()},
             "seconds": to_json(self.seconds),
@@ -120,6 +129,7 @@ def compare_stream(
     raw: bool = False,
     cancelled: Cancelled | None = None,
     deadline_s: float | None = None,
+    reference_text: str | None = None,
     **common: Any,
 ) -> Iterator[tuple[str, Event | Comparison]]:
     """(label, event) of each run in turn; the last item is ("", Comparison).
@@ -127,11 +137,26 @@ def compare_stream(
     runs: {label: {"method": ..., **params}}; None takes the page's five. A common parameter goes to
     the methods that have it; temperature, top_k and top_p are also the law that the fidelity of
     methods without them is measured against. repeats: every run is timed this often, its median
-    reported. All runs are checked, ValueError naming the bad parameter, before any model runs.
+    reported. reference_text: a right answer, to score every text by BLEU and chrF.
+    All runs are checked, ValueError naming the bad parameter, before any model runs.
     """
     check_deadline(deadline_s)
+    check_answer(reference_text)
     plans = prepare_all(pair, prompt, runs, repeats, raw=raw, **common)
-    return run_plans(pair, prompt, plans, repeats, cancelled, deadline_s)
+    return run_plans(
+        pair, prompt, plans, repeats, cancelled, deadline_s, reference_text=reference_text
+    )
+
+
+def check_answer(reference_text: Any) -> None:
+    """Raise ValueError unless it is None or a text that outputs can be compared with."""
+    if reference_text is None:
+        return
+    if not isinstance(reference_text, str) or not reference_text.strip():
+        raise fail("reference_text", reference_text, "a text, or None for no reference")
+    if len(reference_text) > MAX_REFERENCE:
+        found = f"{len(reference_text)} characters"
+        raise fail("reference_text", found, f"at most {MAX_REFERENCE}")
 
 
 def prepare_all(
@@ -144,7 +169,7 @@ def prepare_all(
     **common: Any,
 ) -> dict[str, Plan]:
     """The checked request of every run, by label."""
-    merged, reference = check_runs(runs, repeats, common, pair.draft is not None)
+    merged, reference = check_runs(runs, repeats, common, pair.draft is not None, pair.name)
     return {
         label: prepare(pair, prompt, method, params, raw=raw, reference=reference)
         for label, (method, params) in merged.items()
@@ -156,15 +181,17 @@ def check_runs(
     repeats: int,
     common: dict[str, Any],
     has_draft: bool = True,
+    pair: str | None = None,
 ) -> tuple[dict[str, tuple[str, dict[str, Any]]], dict[str, Any]]:
-    """Method and parameters of every run by label, and the law that fidelity refers to.
+    """Method and parameters of every run by label, and the law that fidelity refers to. pair: its
+    name, where it has one.
 
     Raises ValueError for what can be judged before a pair is loaded.
     """
     if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= 100:
         raise fail("repeats", repeats, "a whole number from 1 to 100")
     if runs is None:
-        runs, common = _default_runs(has_draft), {**DEFAULT_COMMON, **common}
+        runs, common = default_runs(pair, has_draft), {**DEFAULT_COMMON, **common}
     if not isinstance(runs, dict) or not runs:
         raise fail("runs", runs, 'at least one run: {label: {"method": ..., ...}}')
     merged = {label: _merged(label, run, common) for label, run in runs.items()}
@@ -174,12 +201,15 @@ def check_runs(
     return merged, {k: common[k] for k in LAW if k in common}
 
 
-def _default_runs(has_draft: bool) -> dict[str, dict[str, Any]]:
-    """The page's runs; without a draft model, the speculative ones copy from the prompt."""
+def default_runs(pair: str | None = None, has_draft: bool = True) -> dict[str, dict[str, Any]]:
+    """The page's runs, with what suits this pair of the catalogue; without a draft model, the
+    speculative ones copy from the prompt."""
+    tuned = PAIRS[pair].tuned if pair in PAIRS else {}
+    runs = {label: run | tuned.get(label, {}) for label, run in DEFAULT_RUNS.items()}
     if has_draft:
-        return DEFAULT_RUNS
+        return runs
     lookup = {"proposer": "prompt_lookup"}
-    return {k: v | lookup if "num_draft_tokens" in v else v for k, v in DEFAULT_RUNS.items()}
+    return {k: v | lookup if "num_draft_tokens" in v else v for k, v in runs.items()}
 
 
 def _merged(label: Any, run: Any, common: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -226,6 +256,7 @@ def run_plans(
     cancelled: Cancelled | None = None,
     deadline_s: float | None = None,
     total_s: float | None = None,
+    reference_text: str | None = None,
 ) -> Iterator[tuple[str, Event | Comparison]]:
     """Run the checked requests of `prepare_all`; see `compare_stream`.
 
@@ -254,6 +285,7 @@ def run_plans(
             baseline_of(
                 {k: method_named(p.method).badge(p.settings) for k, p in plans.items()},
             ),
+            reference_text,
         ),
     )
 

@@ -110,8 +110,8 @@ def _trace(
     return go.Scatter(
         x=[value_of(record, x) for record in records],
         y=[value_of(record, y) for record in records],
-        error_x=_errors(records, x),
-        error_y=_errors(records, y),
+        error_x=_errors(records, x, colour),
+        error_y=_errors(records, y, colour),
         mode="lines+markers+text" if len(records) > 1 else "markers+text",
         name=escape(_name(records)),
         text=[_mark(record, len(records)) for record in records],
@@ -139,8 +139,8 @@ def _mark(record: Record, count: int) -> str:
     return f"γ {length}" if count > 1 and length is not None else escape(str(record["label"]))
 
 
-def _errors(records: Sequence[Record], name: str) -> dict[str, Any]:
-    """Bars from the low to the high end of an interval."""
+def _errors(records: Sequence[Record], name: str, colour: str) -> dict[str, Any]:
+    """Bars from the low to the high end of an interval, paler than the marks."""
 
     def distance(record: Record, end: str) -> float:
         if not has(record, f"{name}_{end}"):
@@ -153,6 +153,7 @@ def _errors(records: Sequence[Record], name: str) -> dict[str, Any]:
         "symmetric": False,
         "array": [distance(record, "high") for record in records],
         "arrayminus": [distance(record, "low") for record in records],
+        "color": f"rgba({', '.join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))}, 0.4)",
         "thickness": 1,
         "width": 2,
     }

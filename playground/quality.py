@@ -119,6 +119,18 @@ def text_scores(texts: Sequence[str], references: Sequence[str], counts: Array) 
     )
 
 
+def sentence_scores(text: str, reference: str) -> dict[str, Any]:
+    """BLEU (with effective order) and chrF of one text against one reference, and how exactly they
+    were computed: sacrebleu's signatures."""
+    bleu, chrf = BLEU(tokenize=tokenizer_for([reference]), effective_order=True), CHRF()
+    return {
+        "bleu": float(bleu.sentence_score(text, [reference]).score),
+        "chrf": float(chrf.sentence_score(text, [reference]).score),
+        "bleu_signature": str(bleu.get_signature()),
+        "chrf_signature": str(chrf.get_signature()),
+    }
+
+
 def _statistics(metric: Any, texts: Sequence[str], references: Sequence[str]) -> Array:
     """What sacrebleu sums up over sentences: [sentences, statistics]."""
     found = metric._extract_corpus_statistics(list(texts), [list(references)])

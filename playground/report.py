@@ -61,13 +61,15 @@ def _width(text: str) -> int:
 
 def comparison(found: Comparison) -> str:
     """A row for every run, then every run's text."""
-    rows = []
+    rows, columns = [], dict(_COLUMNS)
+    if found.reference_text is not None:
+        columns |= {"BLEU": "bleu", "chrF": "chrf"}
     for record in found.rows():
-        values = {title: record[key] for title, key in _COLUMNS.items()}
+        values = {title: record.get(key) for title, key in columns.items()}
         cells = [three_digits(_scaled(title, value)) for title, value in values.items()]
         rows.append([str(record["label"]), str(record["badge"]), *cells])
     texts = [f"[{label}]\n{text(result)}" for label, result in found.results.items()]
-    return "\n\n".join([table(["run", "badge", *_COLUMNS], rows, num_left=2), *texts])
+    return "\n\n".join([table(["run", "badge", *columns], rows, num_left=2), *texts])
 
 
 def _scaled(title: str, value: float | None) -> float | None:

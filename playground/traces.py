@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any, NoReturn
 
-from playground.compare import Comparison
+from playground.compare import MAX_REFERENCE, Comparison
 from playground.methods import method_named
 from playground.metrics import round_spans
 from playground.params import fail
@@ -25,7 +25,7 @@ MAX_BYTES = 8_000_000
 MAX_RUNS = 64
 _MAX_DEPTH = 6  # of the setup
 _HINT = f'a file that this page saved: an object with "format": "{FORMAT}"'
-_FIELDS = ("prompt", "results", "seconds", "baseline")
+_FIELDS = ("prompt", "results", "seconds", "baseline", "reference_text")
 
 
 def dump(comparison: Comparison, setup: dict[str, Any]) -> str:
@@ -131,6 +131,8 @@ def _checked(comparison: Comparison) -> Comparison:
     _need(0 < len(results) <= MAX_RUNS, "trace.results", f"anything but 1 to {MAX_RUNS} runs")
     _need(comparison.baseline in results, "trace.baseline", "a run that is not in results")
     _need(seconds.keys() == results.keys(), "trace.seconds", "other labels than in results")
+    answer = comparison.reference_text or ""
+    _need(len(answer) <= MAX_REFERENCE, "trace.reference_text", "a text this long")
     for label, result in results.items():
         path = f"trace.results.{clip(label)}"
         _need(bool(label.strip()), "trace.results", "an empty label")

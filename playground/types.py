@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Source = Literal["prefill", "sampled", "accepted", "residual", "bonus", "beam"]
@@ -277,7 +277,8 @@ class PairSpec:
 
     target, draft: a folder under assets/models, a local folder, or a Hub repository id.
     feature: a folder with a feature draft for the target, under assets/models or elsewhere.
-    embedded: shipped with the project, needs no network.
+    embedded: shipped with the project, needs no network. tuned: settings of the page's own runs, by
+    label, that were fastest for this pair.
     """
 
     name: str
@@ -289,3 +290,4 @@ class PairSpec:
     chat: bool = False
     license: str = ""
     description: str = ""
+    tuned: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -43,13 +43,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def start_page(log: Path, **environment: str) -> tuple[subprocess.Popen[bytes], str]:
-    """A page on a free port, once it answers; its output goes to `log`."""
+def start_page(
+    log: Path, root: Path = ROOT, **environment: str
+) -> tuple[subprocess.Popen[bytes], str]:
+    """The page in `root` on a free port, once it answers; its output goes to `log`."""
     port = free_port()
     own = {"GRADIO_ANALYTICS_ENABLED": "False", "GRADIO_SERVER_PORT": str(port), **environment}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "app.py"], cwd=ROOT, env=os.environ | own, stdout=output, stderr=output
+            [sys.executable, "app.py"], cwd=root, env=os.environ | own, stdout=output, stderr=output
         )
     url, end = f"http://127.0.0.1:{port}", time.monotonic() + START_S
     while time.monotonic() < end and process.poll() is None:

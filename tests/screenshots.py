@@ -9,10 +9,11 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+from playground.ui.setup import LESSONS, TABS
 from tests.conftest import launch_chromium, start_page, wait_until_ready
 from tests.visitor import Visitor
 
-TABS = ("compare", "lab", "about")
+VIEWS = [tab for tab in TABS if tab != "learn"] + [f"learn&lesson={slug}" for slug in LESSONS]
 
 
 def take(visitor: Visitor, path: Path) -> None:
@@ -41,12 +42,13 @@ def main(folder: Path) -> None:
 def shoot(context: Any, url: str, folder: Path, name: str) -> None:
     """All tabs of one language and width, in both themes."""
     for theme in ("light", "dark"):
-        for tab in TABS:
+        for tab in VIEWS:
             visitor = Visitor(context, url, f"?__theme={theme}&lang={name[:2]}&tab={tab}")
+            shown = tab.rpartition("=")[2]
             visitor.wait_chart() if tab == "compare" else None
-            take(visitor, folder / f"{tab}-{name}-{theme}.png")
+            take(visitor, folder / f"{shown}-{name}-{theme}.png")
             for error in visitor.errors:
-                print(f"{tab}-{name}-{theme}: {error}", file=sys.stderr)
+                print(f"{shown}-{name}-{theme}: {error}", file=sys.stderr)
             visitor.tab.close()
 
 

@@ -47,6 +47,12 @@ class Sweeper(Visitor):
         alone = self.tab.locator("#sweep-draft_alone input")
         alone.set_checked(True)
 
+    def upload(self, path: Path) -> None:
+        """Open a file of prompts."""
+        with self.tab.expect_file_chooser() as chooser:
+            self.tab.click("#sweep-upload")
+        chooser.value.set_files(path)
+
     def progress(self, text: str) -> str:
         """What the progress line says once it begins so."""
         found = self.tab.locator("#sweep-progress p", has_text=text)
@@ -93,12 +99,12 @@ def test_stop_ends_a_sweep_and_keeps_what_it_has(sweeper: Sweeper) -> None:
 def test_a_bad_file_is_refused_with_its_line(sweeper: Sweeper, tmp_path: Path) -> None:
     bad = tmp_path / "mine.jsonl"
     bad.write_text('{"prompt": "one"}\n{"prompt": \n')
-    sweeper.tab.set_input_files("#sweep-upload input, input#sweep-upload", str(bad))
+    sweeper.upload(bad)
     text = sweeper.toast()
     assert text.startswith("dataset: mine.jsonl, line 2: not JSON") and str(tmp_path) not in text
     good = tmp_path / "two.txt"
     good.write_text("Hello there.\nWhat is rain?\n")
-    sweeper.tab.set_input_files("#sweep-upload input, input#sweep-upload", str(good))
+    sweeper.upload(good)
     sweeper.wait_value("#sweep-dataset input", "two.txt, 2 prompts")
     sweeper.methods("Greedy")
     sweeper.fill(limit=2, max_new_tokens=4, vary="", lengths="", budgets="")
@@ -110,6 +116,7 @@ def test_more_than_the_page_allows_is_refused_and_named(sweeper: Sweeper) -> Non
     sweeper.small()
     sweeper.fill(limit=750, max_new_tokens=3000)
     sweeper.tab.click("#sweep-run")
-    assert "this page allows" in sweeper.toast()
+    toast = sweeper.toast()
+    assert toast.startswith("limit: 750 prompts × 4 configurations") and "this page allows" in toast
     sweeper.fill(limit=1, max_new_tokens=9999)
     sweeper.tab.locator("#sweep-command", has_text="max_new_tokens: 9999").wait_for()

@@ -313,6 +313,15 @@ def test_every_test_file_mirrors_a_module() -> None:
         assert any(p.exists() for p in (*modules, *packages)), path.relative_to(ROOT)
 
 
+def test_every_requirement_is_pinned_and_the_card_names_the_same_gradio() -> None:
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if line.strip() and not line.startswith("#")]
+    assert [pin for pin in pins if not re.fullmatch(r"[\w.-]+==\d[\w.]*", pin)] == []
+    card = (ROOT / "README.md").read_text(encoding="utf-8").split("---")[1]
+    assert f"sdk_version: {dict(pin.split('==') for pin in pins)['gradio']}\n" in card
+    assert "sdk: gradio\n" in card and not (ROOT / "Dockerfile").exists()
+
+
 # --- the tree in README ---------------------------------------------------------------------------
 
 

@@ -300,6 +300,24 @@ def test_a_loop_is_a_period_of_the_end(ids: list[int]) -> None:
         assert end[found.period :] == end[: -found.period] and found.repeats >= 2
 
 
+def test_repeats_are_the_tokens_of_n_grams_that_were_there_before() -> None:
+    assert repetition.repeats([1, 2, 3, 1, 2, 4], 2) == (False, False, False, True, True, False)
+    assert repetition.repeats([1, 1, 1], 1) == (False, True, True)
+    assert repetition.repeats([1], 2) == (False,)
+
+
+@given(st.lists(st.integers(0, 2), max_size=12), st.integers(1, 4))
+def test_a_text_repeats_where_its_share_is_not_zero(ids: list[int], n: int) -> None:
+    assert any(repetition.repeats(ids, n)) == bool(repetition.repeated_share(ids, n))
+
+
+def test_laps_of_a_loop() -> None:
+    loop = repetition.Loop(2, 5)
+    values = [9.0, 1.0, 3.0, None, 5.0, 7.0]
+    assert repetition.laps(values, loop) == (2.0, 5.0, 7.0)
+    assert repetition.laps([None] * 4, repetition.Loop(2, 4)) == (None, None)
+
+
 def test_probabilities_are_of_the_raw_law() -> None:
     tokens = [
         Token(1, target_prob=1.0, target_logprob=math.log(0.25)),

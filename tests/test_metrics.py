@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import pytest
+import torch
 
 import playground as pg
 from playground.metrics import (
@@ -193,6 +194,7 @@ class TestDivergence:
         assert outside.mean_reverse_divergence == math.inf
 
     def test_log_likelihood_and_perplexity(self) -> None:
+        """Case 91: the mean over tokens, each counted once."""
         tokens = [Token(0, target_logprob=math.log(p)) for p in (0.5, 0.125)]
         found = summary(tokens, [])
         assert found.target_logprob == pytest.approx(math.log(0.25))
@@ -237,6 +239,22 @@ def test_real_runs_add_up(own: dict[str, Any]) -> None:
         assert found.num_tested == found.num_accepted + sources.count("residual")
     assert found.total_s >= found.target_s + (found.draft_s or 0.0) - 1e-6
     assert found.ttft_s is not None and found.ttft_s <= found.total_s
+
+
+@pytest.mark.parametrize("count", [1, 9])
+@pytest.mark.parametrize("method", ["sample", "beam", "speculative"])
+def test_perplexity_is_that_of_one_pass_over_prompt_and_output(method: str, count: int) -> None:
+    """Case 91: no stride, no token left out, the raw law whatever the temperature was."""
+    pair, prompt = pairs.pair("llama"), zoo.prompts(1)[0]
+    own = {} if method == "beam" else {"temperature": 0.5, "seed": 3}
+    found = pg.decode(pair, prompt, method, max_new_tokens=count, eos_token_id=[], **own)
+    with torch.inference_mode():
+        logits = pair.target(torch.tensor([prompt + found.token_ids])).logits[0]
+    laws = torch.log_softmax(logits[len(prompt) - 1 : -1].double(), -1)
+    expected = laws[range(count), found.token_ids].mean()
+    assert found.metrics.num_new_tokens == count
+    assert found.metrics.target_logprob == pytest.approx(float(expected), abs=1e-4)
+    assert found.metrics.perplexity == pytest.approx(math.exp(-float(expected)), rel=1e-4)
 
 
 class TestRoundSpans:

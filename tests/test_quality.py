@@ -11,6 +11,7 @@ from playground.quality import (
     interval,
     ratio,
     resamples,
+    sentence_scores,
     text_scores,
     tokenizer_for,
 )
@@ -30,6 +31,7 @@ TEXTS = [
 
 
 def test_scores_are_those_of_sacrebleu() -> None:
+    """Case 90: on plain text, with sacrebleu's own tokenizer and its signature."""
     found = text_scores(TEXTS, REFERENCES, resamples(4))
     bleu, chrf = sacrebleu.BLEU(), sacrebleu.CHRF()
     assert found.bleu[0] == pytest.approx(bleu.corpus_score(TEXTS, [REFERENCES]).score, abs=1e-9)
@@ -50,7 +52,8 @@ def test_a_resample_is_the_corpus_with_prompts_repeated() -> None:
 
 
 def test_chinese_is_cut_into_characters_punctuation_too() -> None:
-    """A text that differs in the middle still shares n-grams, which blanks alone would not show."""
+    """Case 90. A text that differs in the middle still shares n-grams, which blanks alone would not
+    show."""
     references, texts = ["神说:“要有光”,就有了光。"], ["神说:“要有水”,就有了光。"]
     found = text_scores(texts, references, resamples(1))
     assert "tok:zh" in found.signatures["bleu"]
@@ -102,3 +105,15 @@ def test_sums_leave_out_what_does_not_exist_and_keep_the_infinite() -> None:
     assert interval(infinite) is None
     nothing = ratio([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], counts)
     assert nothing is not None and interval(nothing) is None
+
+
+def test_one_text_is_scored_as_sacrebleu_does_with_its_language_s_tokenizer() -> None:
+    """Case 90: detokenised text, punctuation, Chinese, and the signature."""
+    found = sentence_scores(TEXTS[0], REFERENCES[0])
+    bleu = sacrebleu.BLEU(effective_order=True)
+    assert found["bleu"] == bleu.sentence_score(TEXTS[0], [REFERENCES[0]]).score
+    assert found["chrf"] == sacrebleu.CHRF().sentence_score(TEXTS[0], [REFERENCES[0]]).score
+    assert "tok:13a" in found["bleu_signature"] and "nc:6" in found["chrf_signature"]
+    chinese = sentence_scores("天空是蓝色的，因为光会散射。", "天空是蓝色的，因为阳光会散射。")
+    assert "tok:zh" in chinese["bleu_signature"] and 50 < chinese["bleu"] < 100
+    assert sentence_scores("", REFERENCES[0])["bleu"] == 0

@@ -16,6 +16,7 @@ from transformers.generation.logits_process import LogitsProcessorList
 
 from playground.params import build
 from playground.sampling import (
+    Clock,
     Constraints,
     Draws,
     Limits,
@@ -276,3 +277,17 @@ class TestDraws:
         assert torch.equal(torch.get_rng_state(), state)
         Draws(1).categorical(torch.tensor([0.5, 0.5]))
         assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_the_clock_waits_for_a_gpu_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Case 80."""
+    waited: list[Any] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", waited.append)
+    gpu = torch.device("cuda", 1)
+    clock = Clock(gpu)
+    with clock.time("draft", passes=2):
+        assert waited == [gpu]
+    assert waited == [gpu, gpu]
+    assert clock.passes == {"target": 0, "draft": 2} and clock.seconds["draft"] > 0
+    Clock(torch.device("cpu")).now()
+    assert len(waited) == 2

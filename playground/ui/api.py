@@ -15,7 +15,7 @@ from typing import Any
 import gradio as gr
 from gradio.events import api
 
-from playground.catalog import page_pairs
+from playground.catalog import has_draft, page_pairs
 from playground.compare import Comparison
 from playground.mentored import solve as solve_optimum
 from playground.params import fail
@@ -28,7 +28,6 @@ from playground.ui.requests import (
     check_bool,
     check_prompt,
     check_work,
-    has_draft,
     pair_named,
     refusals,
     request_from_api,
@@ -62,6 +61,7 @@ def _compare(worker: Worker) -> Callable[..., Any]:
         repeats: int = 1,
         raw: bool = False,
         pair: str | None = None,
+        reference_text: str | None = None,
         request: gr.Request = None,  # type: ignore[assignment]  # Gradio fills it in
     ) -> dict[str, Any]:
         """Run several decoding methods on one prompt, one at a time, and compare them.
@@ -76,6 +76,7 @@ def _compare(worker: Worker) -> Callable[..., Any]:
             repeats: Time every run this often and report the median.
             raw: Leave the chat template out.
             pair: A name of /pairs, loaded on demand; null takes the one that the page starts with.
+            reference_text: A right answer, to score every text by BLEU and chrF; null for none.
 
         Returns:
             Prompt, baseline, results by label, seconds, and rows with all metrics.
@@ -85,7 +86,14 @@ def _compare(worker: Worker) -> Callable[..., Any]:
         with refusals(), worker.request(request.session_hash) as stop:
             name = pair_named(pair, settings)
             wanted = request_from_api(
-                prompt, runs, common, params, repeats=repeats, raw=raw, settings=settings
+                prompt,
+                runs,
+                common,
+                params,
+                repeats=repeats,
+                raw=raw,
+                reference_text=reference_text,
+                settings=settings,
             )
             wanted.check(settings, has_draft(name))  # before another pair is loaded for it
             work = partial(_compared, wanted, settings, stop)

@@ -19,8 +19,10 @@ from playground.verifiers import VERIFIERS
 _NATS = {"kl", "reverse_kl", "js"}
 _SHORT = {"kl": "KL", "reverse_kl": "reverse KL", "js": "JS", "tv": "TV"}
 
-# Metrics of a card: the id of its words, the row's key, how the number is shown.
-_METRICS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+# The id of its words, the row's key, how the number is shown.
+Columns = tuple[tuple[str, str, Callable[[Any], str]], ...]
+# Metrics of a card.
+_METRICS: Columns = (
     ("speedup", "speedup", numbers.times),
     ("speed", "tokens_per_s", numbers.speed),
     ("total", "total_s", numbers.seconds),
@@ -30,7 +32,7 @@ _METRICS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("per_pass", "tokens_per_target_pass", numbers.plain),
 )
 # Columns of the table; their units stand in the heads.
-_TABLE: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+_TABLE: Columns = (
     ("speedup", "speedup", numbers.plain),
     ("speed", "tokens_per_s", numbers.plain),
     ("total", "total_s", numbers.plain),
@@ -40,6 +42,8 @@ _TABLE: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("fidelity", "fidelity", numbers.percent),
     ("logprob", "target_logprob", numbers.plain),
 )
+# Further ones where a reference was given.
+_SCORES: Columns = (("bleu", "bleu", numbers.plain), ("chrf", "chrf", numbers.plain))
 
 
 def card_html(view: RunView, say: Words) -> str:
@@ -60,15 +64,27 @@ def title_of(label: str, run: dict[str, Any], say: Words) -> str:
 
 def table_html(rows: Sequence[dict[str, Any]], say: Words) -> str:
     """The numbers of all ended runs, a row each."""
+    scored = next((row for row in rows if "bleu" in row), None)
+    columns = _TABLE if scored is None else _TABLE + _SCORES
     heads = "".join(
-        f"<th{_tip(key, say)}>{say(f'table.{key}', divergence='KL')}</th>" for key, *_ in _TABLE
+        f"<th{_tip(key, say)}>{say(f'table.{key}', divergence='KL')}</th>" for key, *_ in columns
     )
-    body = "".join(_table_row(row, say) for row in rows)
+    body = "".join(_table_row(row, columns, say) for row in rows)
+    signatures = "" if scored is None else _signatures(scored)
     head = f"<tr><th>{say('table.run')}</th>{heads}</tr>"
     return (
         f'<div class="dp-scroll" tabindex="0" role="region" aria-label="{say("table.caption")}">'
         f'<table class="dp-table"><thead>{head}</thead><tbody>{body}</tbody></table></div>'
+        f"{signatures}"
     )
+
+
+def _signatures(row: dict[str, Any]) -> str:
+    """What exactly sacrebleu computed."""
+    both = (
+        f"{name}: {row[f'{key}_signature']}" for name, key in (("BLEU", "bleu"), ("chrF", "chrf"))
+    )
+    return f'<p class="dp-signature">{escape(" · ".join(both))}</p>'
 
 
 def _head(view: RunView, say: Words) -> str:
@@ -187,7 +203,7 @@ def _foot(view: RunView, say: Words) -> str:
     )
 
 
-def _table_row(row: dict[str, Any], say: Words) -> str:
+def _table_row(row: dict[str, Any], columns: Columns, say: Words) -> str:
     dot = f'<i class="dp-dot" style="background:{colour_of(str(row["method"]))}"></i>'
-    cells = "".join(f"<td>{escape(show(row.get(name)))}</td>" for _, name, show in _TABLE)
+    cells = "".join(f"<td>{escape(show(row.get(name)))}</td>" for _, name, show in columns)
     return f"<tr><th>{dot}{escape(name_of(str(row['label']), say))}</th>{cells}</tr>"

@@ -9,11 +9,21 @@ from typing import Any
 import gradio as gr
 
 from playground.catalog import page_pairs
+from playground.compare import MAX_REFERENCE
 from playground.ui.cards import title_of
 from playground.ui.controls import Control, collect, control
 from playground.ui.examples import examples_of
 from playground.ui.markup import markup
-from playground.ui.runs import COMMON, OWN, Run, Runs, own_fields, presets, shared_names
+from playground.ui.runs import (
+    COMMON,
+    OWN,
+    Run,
+    Runs,
+    own_fields,
+    presets,
+    proposers_of,
+    shared_names,
+)
 from playground.ui.setup import Setup
 from playground.ui.strings import Words
 
@@ -34,6 +44,7 @@ class Form:
     common: list[Control]
     repeats: gr.Number
     raw: gr.Checkbox
+    reference: gr.Textbox
     runs: gr.State
     names: gr.CheckboxGroup
     run: gr.Button
@@ -48,14 +59,15 @@ class Form:
     def inputs(self) -> list[Any]:
         """The components that `read` wants the values of, in its order."""
         own = [c.component for c in (*self.common, *self.own)]
-        return [self.runs, self.names, self.prompt, self.pair, self.repeats, self.raw, *own]
+        chosen = [self.prompt, self.pair, self.repeats, self.raw, self.reference]
+        return [self.runs, self.names, *chosen, *own]
 
     def read(self, values: Sequence[Any]) -> tuple[Setup, Runs]:
         """What the components say, whatever event was last to reach the server."""
-        runs, names, prompt, pair, repeats, raw, *rest = values
+        runs, names, prompt, pair, repeats, raw, reference, *rest = values
         common = collect(self.common, rest[: len(COMMON)])
         runs = runs.set(collect(self.own, rest[len(COMMON) :])).tick(names)
-        return Setup(prompt, pair, runs.chosen(), common, repeats, raw), runs
+        return Setup(prompt, pair, runs.chosen(), common, repeats, raw, reference), runs
 
     def show(self, setup: Setup) -> Update:
         """Everything as the setup has it."""
@@ -64,8 +76,16 @@ class Form:
             self.pair: setup.pair,
             self.repeats: setup.repeats,
             self.raw: setup.raw,
+            self.reference: setup.reference,
             self.examples: gr.update(**examples(setup.pair, self.say)),
-            **self.show_runs(Runs.of(setup.runs), setup.common),
+            **self.show_runs(Runs.of(setup.runs, setup.pair), setup.common),
+            **self.offers(setup.pair),
+        }
+
+    def offers(self, pair: str) -> Update:
+        """What can be added to the runs of a pair."""
+        return {
+            self.add: gr.update(choices=list(presets(self.say, proposers_of(pair))), value=None)
         }
 
     def show_runs(self, runs: Runs, common: Run | None = None) -> Update:
@@ -89,7 +109,7 @@ class Form:
 
     def outputs(self) -> list[Any]:
         """Every component that `show` may write to."""
-        own = [self.prompt, self.examples, self.pair, self.repeats, self.raw]
+        own = [self.prompt, self.examples, self.pair, self.repeats, self.raw, self.reference]
         return [*own, *self.run_outputs()]
 
     def run_outputs(self) -> list[Any]:
@@ -135,7 +155,7 @@ def _visible(shown: bool) -> Any:
 
 def make_form(setup: Setup, say: Words) -> Form:
     """Lay the components out in the current Blocks."""
-    runs = Runs.of(setup.runs)
+    runs = Runs.of(setup.runs, setup.pair)
     with gr.Row(elem_id="inputs"):
         with gr.Column(scale=3, min_width=320):
             prompt, dataset = _prompt(setup, say)
@@ -146,11 +166,11 @@ def make_form(setup: Setup, say: Words) -> Form:
         names = _names(runs, say)
         run = gr.Button(say("run"), variant="primary", elem_id="run", min_width=120)
         stop = gr.Button(say("stop"), elem_id="stop", min_width=90)
-    editor = _editor(runs, say)
-    more, repeats, raw = _advanced(setup, say)
+    editor = _editor(runs, setup.pair, say)
+    more, repeats, raw, reference = _advanced(setup, say)
     made += more
     common = [next(c for c in made if c.name == name) for name in COMMON]
-    first = (say, prompt, dataset, pair, pair_status, common, repeats, raw)
+    first = (say, prompt, dataset, pair, pair_status, common, repeats, raw, reference)
     return Form(*first, gr.State(runs), names, run, stop, *editor)
 
 
@@ -192,7 +212,7 @@ def _names(runs: Runs, say: Words) -> gr.CheckboxGroup:
     )
 
 
-def _editor(runs: Runs, say: Words) -> tuple[Any, ...]:
+def _editor(runs: Runs, pair: str, say: Words) -> tuple[Any, ...]:
     """The settings of one run, and what can be done with it: the last fields of `Form`."""
     values = own_values(runs.edited)
     with gr.Column(elem_id="editor"):
@@ -211,14 +231,18 @@ def _editor(runs: Runs, say: Words) -> tuple[Any, ...]:
             duplicate = gr.Button(say("edit.duplicate"), elem_id="duplicate", size="sm")
             remove = gr.Button(say("edit.remove"), elem_id="remove", size="sm")
             add = gr.Dropdown(
-                list(presets(say)), value=None, label=say("edit.add"), elem_id="add", min_width=180
+                list(presets(say, proposers_of(pair))),
+                value=None,
+                label=say("edit.add"),
+                elem_id="add",
+                min_width=180,
             )
         with gr.Row(elem_classes="dp-fields"):
             own = [control(name, say, values.get(name), shown=name in values) for name in OWN]
     return edited, own, label, duplicate, remove, add
 
 
-def _advanced(setup: Setup, say: Words) -> tuple[list[Control], gr.Number, gr.Checkbox]:
+def _advanced(setup: Setup, say: Words) -> tuple[list[Control], gr.Number, gr.Checkbox, gr.Textbox]:
     """The other settings of every run, and those of the comparison itself."""
     start = shared_names(setup.runs)
     with (
@@ -239,4 +263,14 @@ def _advanced(setup: Setup, say: Words) -> tuple[list[Control], gr.Number, gr.Ch
             elem_id="repeats",
         )
         raw = gr.Checkbox(setup.raw, label=say("raw.label"), info=say("raw.help"), min_width=120)
-    return made, repeats, raw
+        reference = gr.Textbox(
+            setup.reference,
+            label=say("reference.label"),
+            info=say("reference.help"),
+            lines=2,
+            max_lines=6,
+            max_length=MAX_REFERENCE,
+            min_width=320,
+            elem_id="reference",
+        )
+    return made, repeats, raw, reference

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from playground.catalog import PAIRS, page_pairs
-from playground.compare import LAW, Comparison, check_runs, prepare_all, run_plans
+from playground.catalog import page_pairs
+from playground.compare import LAW, Comparison, check_answer, check_runs, prepare_all, run_plans
 from playground.methods import METHODS, fields_of
 from playground.params import fail, lookup
 from playground.session import Plan, check
@@ -47,12 +47,14 @@ class CompareRequest:
     repeats: int = 1
     raw: bool = False
     endpoint: str = "page"
+    reference_text: str | None = None
 
     def check(self, settings: PageSettings, has_draft: bool = True) -> None:
         """Raise ValueError for all that can be judged before the pair is loaded: types, ranges,
         lengths in characters, number of runs, work."""
         check_prompt(self.prompt, settings)
         check_bool("raw", self.raw)
+        check_answer(self.reference_text)
         if self.runs is not None:
             _check_runs(self.runs, settings)
         for given in (self.common, *(self.runs or {}).values()):
@@ -86,7 +88,8 @@ class CompareRequest:
     ) -> Iterator[tuple[str, Event | Comparison]]:
         """The events of the comparison that `plans` checked. After a stop no further run begins."""
         limits = (settings.deadline_s, settings.comparison_s)
-        stream = run_plans(pair, self.prompt, plans, int(self.repeats), stop.is_set, *limits)
+        given = (pair, self.prompt, plans, int(self.repeats), stop.is_set)
+        stream = run_plans(*given, *limits, self.reference_text)
         request = new_id()
         for label, event in stream:
             yield label, event
@@ -111,11 +114,6 @@ def pair_named(pair: Any, settings: PageSettings) -> str:
     if pair is None or pair == settings.pair:
         return settings.pair
     return str(lookup({spec.name: spec.name for spec in page_pairs()}, pair, "pair"))
-
-
-def has_draft(pair: str) -> bool:
-    """Whether the pair of this name comes with a draft model, as far as is known unloaded."""
-    return pair not in PAIRS or PAIRS[pair].draft is not None
 
 
 def work_of(values: dict[str, Any]) -> int:
@@ -198,8 +196,15 @@ def request_from_page(setup: Setup) -> CompareRequest:
     """The comparison that the page asks for."""
     if not setup.runs:
         raise ValueError("runs: none is selected; select at least one.")
+    common = _common(setup.common, setup.runs)
+    answer = setup.reference if isinstance(setup.reference, str) else ""
     return CompareRequest(
-        setup.prompt, setup.runs, _common(setup.common, setup.runs), setup.repeats, setup.raw
+        setup.prompt,
+        setup.runs,
+        common,
+        setup.repeats,
+        setup.raw,
+        reference_text=answer.strip() or None,
     )
 
 
@@ -211,6 +216,7 @@ def request_from_api(
     *,
     repeats: Any,
     raw: Any,
+    reference_text: Any,
     settings: PageSettings,
 ) -> CompareRequest:
     """The comparison that a caller asks for. `common` goes to the runs that have it; `params`,
@@ -220,4 +226,4 @@ def request_from_api(
         _check_runs(given, settings)
         common = _common(common, given)
     common = common | as_record("params", params)
-    return CompareRequest(prompt, given, common, repeats, raw, "/compare")
+    return CompareRequest(prompt, given, common, repeats, raw, "/compare", reference_text)

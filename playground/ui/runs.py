@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from playground.arguments import parameters
-from playground.compare import DEFAULT_RUNS, LAW
+from playground.catalog import PAIRS, has_draft, page_pairs
+from playground.compare import DEFAULT_RUNS, LAW, default_runs
 from playground.methods import METHODS, fields_of
 from playground.params import fail
+from playground.proposers import PROPOSERS
 from playground.ui.strings import Words
 
 Run = dict[str, Any]
@@ -36,9 +38,9 @@ class Runs:
     editing: str = ""
 
     @classmethod
-    def of(cls, chosen: dict[str, Run]) -> Runs:
+    def of(cls, chosen: dict[str, Run], pair: str = "chat") -> Runs:
         """The chosen runs ticked, and the page's own ones offered beside them."""
-        rest = {label: run for label, run in DEFAULT_RUNS.items() if label not in chosen}
+        rest = {label: run for label, run in _own_runs(pair).items() if label not in chosen}
         return cls({**chosen, **rest}, tuple(chosen), list(chosen)[-1])
 
     @property
@@ -109,6 +111,27 @@ class Runs:
         ticked = tuple(name if old == self.editing else old for old in self.ticked)
         return Runs(known, ticked, name)
 
+    def suit(self, pair: str) -> Runs:
+        """The same runs for another pair: the page's own ones, where they were left as they are,
+        with what suits it, and no run with a proposer that it lacks."""
+        page = [_own_runs(spec.name) for spec in page_pairs()]
+        able = proposers_of(pair)
+
+        def suited(label: str, run: Run) -> Run:
+            if any(runs.get(label) == run for runs in page):
+                return _own_runs(pair)[label]
+            if run.get("proposer", able[0]) in able:
+                return run
+            return self._without_proposer(run)
+
+        return replace(self, known={label: suited(label, r) for label, r in self.known.items()})
+
+    @staticmethod
+    def _without_proposer(run: Run) -> Run:
+        kept = {name: value for name, value in run.items() if name != "proposer"}
+        known = {"method", *(f.name for f in fields_of(run["method"], kept))}
+        return {name: value for name, value in kept.items() if name in known}
+
     def _free(self, label: str) -> str:
         names = [label, *(f"{label} {number}" for number in range(2, len(self.known) + 3))]
         return next(name for name in names if name not in self.known)
@@ -136,9 +159,24 @@ def with_common(runs: dict[str, Run], common: Run) -> dict[str, Run]:
     }
 
 
-def presets(say: Words) -> dict[str, tuple[str, Run]]:
+def proposers_of(pair: str) -> list[str]:
+    """The proposers that a pair has, as far as is known unloaded."""
+    feature = pair in PAIRS and PAIRS[pair].feature is not None
+    return [
+        name
+        for name, proposer in PROPOSERS.items()
+        if (has_draft(pair) or not proposer.needs_draft) and (feature or not proposer.needs_feature)
+    ]
+
+
+def _own_runs(pair: str) -> dict[str, Run]:
+    """The page's own runs for a pair."""
+    return default_runs(pair, has_draft(pair))
+
+
+def presets(say: Words, proposers: Sequence[str] = tuple(PROPOSERS)) -> dict[str, tuple[str, Run]]:
     """What can be added: shown name -> (label, run). Every method, and every method with another
-    rule or proposer."""
+    rule or another one of the proposers."""
     found: dict[str, tuple[str, Run]] = {}
     for method in METHODS:
         title = name_of(method, say)
@@ -147,7 +185,7 @@ def presets(say: Words) -> dict[str, tuple[str, Run]]:
             if field.name not in ("verifier", "proposer"):
                 continue
             for choice in field.metadata["choices"]:
-                if choice != field.default:
+                if choice != field.default and (field.name == "verifier" or choice in proposers):
                     shown = say.known(f"{field.name}.{choice}", str(choice).replace("_", " "))
                     run = {"method": method, field.name: choice}
                     found[f"{title} · {shown}"] = (str(choice), run)

@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from playground.arguments import number, parameters, parse_runs, value_of
 from playground.axes import X_AXES, Y_AXES
-from playground.catalog import page_pairs
-from playground.compare import DEFAULT_COMMON, DEFAULT_RUNS
+from playground.catalog import has_draft, page_pairs
+from playground.compare import DEFAULT_COMMON, default_runs
 from playground.methods import parse
 from playground.params import check, fail, lookup
 from playground.results import shipped
@@ -43,14 +43,16 @@ _MAX_QUERY, _MAX_RUNS = 100_000, 20
 class Setup:
     """What a visitor has chosen. runs: {label: {"method": name, **settings}}, those that run;
     common: settings that go to every run that has them; baseline: "" for the comparison's own;
-    result: of the Frontier tab, "" for its first."""
+    reference: a right answer to score texts by, "" for none; result: of the Frontier tab, "" for
+    its first."""
 
     prompt: str = next(iter(examples_of("chat").values()))
     pair: str = "chat"
-    runs: dict[str, dict[str, Any]] = field(default_factory=lambda: dict(DEFAULT_RUNS))
+    runs: dict[str, dict[str, Any]] = field(default_factory=lambda: default_runs("chat"))
     common: dict[str, Any] = field(default_factory=lambda: dict(DEFAULT_COMMON))
     repeats: int = 1
     raw: bool = False
+    reference: str = ""
     baseline: str = ""
     tab: str = TABS[0]
     x: str = "tokens_per_s"
@@ -62,6 +64,11 @@ class Setup:
 START = Setup()
 
 
+def fresh(pair: str) -> Setup:
+    """What a page that starts with this pair shows before anything was chosen."""
+    return Setup(pair=pair, runs=default_runs(pair, has_draft(pair)))
+
+
 def to_query(setup: Setup, language: str) -> str:
     """The setup as a query string without its question mark."""
     pairs = [("lang", language), ("prompt", setup.prompt), ("pair", setup.pair)]
@@ -70,7 +77,7 @@ def to_query(setup: Setup, language: str) -> str:
         if name in DEFAULT_COMMON or value != known[name].source.default:
             pairs += [(name, text) for text in _texts(value)]
     pairs += [("runs", _run_text(label, run)) for label, run in setup.runs.items()]
-    for name in ("repeats", "raw", "baseline", "tab", "x", "y", "lesson", "result"):
+    for name in ("repeats", "raw", "reference", "baseline", "tab", "x", "y", "lesson", "result"):
         value = getattr(setup, name)
         if value != getattr(START, name):
             pairs.append((name, _texts(value)[0]))
@@ -114,12 +121,12 @@ def from_query(query: str, pair: str = "chat") -> Setup:
     common = {name: _common(name, texts) for name, texts in given.items() if name not in _OWN}
     if runs:
         own["runs"] = runs
-    return Setup(**({"pair": pair} | own), common=DEFAULT_COMMON | common)
+    return replace(fresh(own.pop("pair", pair)), **own, common=DEFAULT_COMMON | common)
 
 
 def _own(name: str, text: str) -> Any:
     """The value of one of the page's own settings."""
-    if name in ("prompt", "baseline"):
+    if name in ("prompt", "reference", "baseline"):
         return text
     if name == "repeats":
         repeats = number(text, whole=True)
@@ -139,7 +146,19 @@ def _own(name: str, text: str) -> Any:
     return found if name == "raw" else text
 
 
-_OWN = {"prompt", "pair", "repeats", "raw", "baseline", "tab", "x", "y", "lesson", "result"}
+_OWN = {
+    "prompt",
+    "pair",
+    "repeats",
+    "raw",
+    "reference",
+    "baseline",
+    "tab",
+    "x",
+    "y",
+    "lesson",
+    "result",
+}
 
 
 def _common(name: str, texts: list[str]) -> Any:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
+from playground.catalog import has_draft
 from playground.compare import Comparison
 from playground.types import Event
 from playground.ui import numbers
 from playground.ui.board import Board
 from playground.ui.problems import problem
-from playground.ui.requests import CompareRequest, has_draft, request_from_page
+from playground.ui.requests import CompareRequest, request_from_page
 from playground.ui.results import Choice, Results, Shown, Update, line
 from playground.ui.runs import name_of
 from playground.ui.setup import Setup, to_record

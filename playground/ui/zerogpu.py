@@ -132,10 +132,15 @@ def _own_stop() -> threading.Event:
     return _stop
 
 
+def as_own_stop(flag: threading.Event) -> tuple[Callable[[], threading.Event], tuple[()]]:
+    """How a visitor's flag is pickled: it cannot leave its process, and becomes that of the other
+    one, whose work ends when the visitor's stream is closed."""
+    return _own_stop, ()
+
+
 _lent: Callable[..., Any] = _work
 if ON:
     import spaces
 
     _lent = spaces.GPU(_work, duration=lambda name, start, seconds: round(seconds))
-    # A visitor's flag cannot leave its process: over there it is the flag of that process.
-    ForkingPickler.register(threading.Event, lambda event: (_own_stop, ()))
+    ForkingPickler.register(threading.Event, as_own_stop)

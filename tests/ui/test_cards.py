@@ -129,3 +129,12 @@ def test_a_finished_text_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
     run.absorb(ResultEvent(result(), "text", 0.5, 6))
     card_html(run, ENGLISH)
     assert drawn == [None, 2, 2]
+
+
+def test_scores_and_their_signatures_stand_in_the_table_where_there_is_a_reference() -> None:
+    plain, scores = row("a", "greedy"), {"bleu": 41.26, "chrf": 60.0}
+    assert "chrF" not in words(table_html([plain], ENGLISH))
+    signatures = {"bleu_signature": "nrefs:1|<b>", "chrf_signature": "nc:6"}
+    found = table_html([plain | scores | signatures], ENGLISH)
+    assert "41.3" in words(found) and "chrF: nc:6" in words(found)
+    assert "|&lt;b&gt;" in found

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
 import httpx
 import pytest
 
+from playground.ui import door as module
 from playground.ui.door import MAX_BODY, MAX_UPLOAD, Door
 from playground.ui.page import REFUSED, Page
 
 MODEL = "model"
 
 
-def page(size: int = 2) -> Page:
+@cache
+def page() -> Page:
     def tell(name: str) -> str:
         return name
 
@@ -26,7 +30,7 @@ def page(size: int = 2) -> Page:
         box.change(tell, box, box, api_name="secret", api_visibility="private")
         box.blur(None, box, box, js="(x) => x")
     demo.queue()
-    demo.limits = (MODEL, size)
+    demo.limits = (MODEL, 2)
     return demo
 
 
@@ -107,7 +111,7 @@ def test_bad_input_is_told_from_faults() -> None:
 
 
 def test_a_full_queue_says_so_in_the_visitor_s_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    demo, body = page(size=2), '{"data": ["x"], "fn_index": 0}'
+    demo, body = page(), '{"data": ["x"], "fn_index": 0}'
     monkeypatch.setattr(demo, "num_waiting", lambda queue: {MODEL: 2}.get(queue, 0))
     join = "/gradio_api/queue/join"
     stranger = sent(join, body, demo)
@@ -126,7 +130,7 @@ def test_results_that_nobody_fetches_are_dropped_after_a_while(
     monkeypatch.setattr(demo, "unread", lambda: ["gone"])
     monkeypatch.setattr(demo, "forget", dropped.append)
     clock = iter([0.0, 200.0, 400.0])
-    monkeypatch.setattr("playground.ui.door.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     for expected in ([], [], ["gone"]):
         door._forget()
         assert dropped == expected

@@ -4,9 +4,18 @@ from typing import Any
 
 import pytest
 
-from playground.compare import DEFAULT_RUNS
+from playground.compare import DEFAULT_RUNS, default_runs
 from playground.methods import METHODS, parse
-from playground.ui.runs import COMMON, OWN, Runs, own_fields, presets, shared_names, with_common
+from playground.ui.runs import (
+    COMMON,
+    OWN,
+    Runs,
+    own_fields,
+    presets,
+    proposers_of,
+    shared_names,
+    with_common,
+)
 from playground.ui.strings import ENGLISH, Words
 
 
@@ -98,3 +107,24 @@ def test_every_method_rule_and_proposer_can_be_added(say: Words) -> None:
 def test_common_settings_join_the_runs_that_have_them() -> None:
     joined = with_common({"g": {"method": "greedy"}}, {"max_new_tokens": 5, "temperature": 2.0})
     assert joined == {"g": {"method": "greedy", "max_new_tokens": 5}}
+
+
+def test_another_pair_gets_what_suits_it_and_own_settings_stay() -> None:
+    """The page's own runs follow the pair; a proposer that the new pair lacks is given up."""
+    chat, translate = default_runs("chat"), default_runs("translate")
+    assert chat["mentored"]["proposer"] == "feature" and "proposer" not in translate["mentored"]
+    mine = {"method": "mentored", "divergence_budget": 0.9, "proposer": "feature"}
+    drafted = {"method": "speculative", "num_draft_tokens": 7}
+    found = Runs.of({**chat, "mine": mine, "drafted": drafted}).suit("translate")
+    assert {label: found.known[label] for label in translate} == translate
+    assert found.known["mine"] == {"method": "mentored", "divergence_budget": 0.9}
+    assert found.known["drafted"] == drafted
+    assert found.suit("chat").known["speculative"] == chat["speculative"]
+
+
+def test_only_proposers_that_a_pair_has_are_offered() -> None:
+    assert proposers_of("chat") == ["draft_model", "prompt_lookup", "feature"]
+    assert proposers_of("translate") == ["draft_model", "prompt_lookup"]
+    names = presets(ENGLISH, proposers_of("translate"))
+    offered = {run.get("proposer") for _, run in names.values()}
+    assert "prompt_lookup" in offered and "feature" not in offered

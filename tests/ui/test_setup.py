@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playground.ui.setup import Setup, from_query, from_record, to_query, to_record
+from playground.ui.setup import LESSONS, TABS, Setup, from_query, from_record, to_query, to_record
 
 TEXT = st.text(
     st.characters(exclude_categories=("Cs",), exclude_characters="\\"), min_size=1, max_size=40
@@ -25,8 +25,18 @@ RUN = st.one_of(
     st.just({"method": "beam", "early_stopping": "never"}),
 )
 SETUPS = st.builds(
-    lambda prompt, runs, common, repeats, raw, tab: Setup(
-        prompt, "chat", runs, common, repeats, raw, next(iter(runs)), tab, "speedup"
+    lambda prompt, runs, common, repeats, raw, reference, tab, lesson: Setup(
+        prompt,
+        "chat",
+        runs,
+        common,
+        repeats,
+        raw,
+        reference,
+        next(iter(runs)),
+        tab,
+        "speedup",
+        lesson=lesson,
     ),
     TEXT,
     st.dictionaries(TEXT.map(lambda t: t.strip().replace("=", ":")), RUN, min_size=1, max_size=8),
@@ -40,7 +50,9 @@ SETUPS = st.builds(
     ),
     st.integers(1, 10),
     st.booleans(),
-    st.sampled_from(["compare", "lab", "about"]),
+    st.just("") | TEXT,
+    st.sampled_from(TABS),
+    st.sampled_from(LESSONS),
 )
 
 
@@ -74,6 +86,7 @@ def test_what_a_link_does_not_say_is_as_on_a_fresh_page() -> None:
     assert from_query("") == Setup()
     assert from_query("?embed=1&run=1&lang=zh&__theme=dark&tab=lab") == Setup(tab="lab")
     assert from_query("prompt=Hi", "other").pair == "other"
+    assert from_query("tab=learn&lesson=cost") == Setup(tab="learn", lesson="cost")
 
 
 @pytest.mark.parametrize(
@@ -87,6 +100,7 @@ def test_what_a_link_does_not_say_is_as_on_a_fresh_page() -> None:
         ("&".join(f"runs=r{i}=greedy" for i in range(30)), "runs: '30 runs' is not allowed"),
         ("pair=/etc/passwd", "pair: '/etc/passwd' is not allowed"),
         ("tab=<b>", "tab: '<b>' is not allowed"),
+        ("lesson=nope", "lesson: 'nope' is not allowed"),
         ("x=prompt", "x: 'prompt' is not allowed"),
         ("repeats=1000", "repeats: '1000' is not allowed"),
         ("raw=maybe", "raw: 'maybe' is not allowed"),

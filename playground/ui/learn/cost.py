@@ -84,7 +84,8 @@ def lesson(worker: Worker, say: Words) -> None:
     record = open_shipped(_RECORD).comparison
     search = record.results[_RUN]
     text(settled_text(search, record.prompt or "", say))
-    figure(settled_lines(provisional(search), figure_words(say)), "cost-settled")
+    lines = settled_lines(provisional(search), figure_words(say))
+    figure(lines.update_xaxes(tickmode="auto", dtick=None, nticks=8), "cost-settled")
     sources(
         say,
         (say("cost.source.chapter", section=CHAPTER), ""),

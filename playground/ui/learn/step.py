@@ -27,6 +27,8 @@ from playground.ui.worker import Worker
 
 _WIDTH = 2  # the chapter's beam
 _TREE, _REAL = "tree", "real"
+_TREE_STEPS = 2
+_START = {_TREE: _TREE_STEPS, _REAL: 4}  # the step that is shown first
 _TRACE, _RUN = "summary", "beam"  # a shipped trace, and the run in it that searched
 VOCABULARY = 49_152  # tokens that the trace's pair knows
 # The cache's example: a prompt of four tokens, three rows of two, and which rows go on.
@@ -37,7 +39,7 @@ _NAMES = dict(enumerate(("p₁", "p₂", "p₃", "p₄", "a₁", "a₂", "b₁",
 def lesson(worker: Worker, say: Words) -> None:
     """Lay out the lesson in the current Blocks."""
     text(say("step.text"))
-    best = _tree_scene(2).step.moves[0]
+    best = _tree_scene(_START[_TREE]).step.moves[0]
     predict(say, "step.ask", ("first", "second", "third"), "second", flat=best.flat)
     _moves(say)
     heading(say("step.cache"))
@@ -54,27 +56,34 @@ def _moves(say: Words) -> None:
     with gr.Row(elem_id="step-bar"):
         searches = [(say(f"step.source.{name}"), name) for name in (_TREE, _REAL)]
         source = gr.Radio(searches, value=_TREE, label=say("step.source"), elem_id="step-source")
-        number = gr.Slider(1, 2, 2, step=1, label=say("step.number"), elem_id="step-number")
+        number = gr.Slider(
+            1, _last(_TREE), _START[_TREE], step=1, label=say("step.number"), elem_id="step-number"
+        )
     names = [(f"{i} {say(f'step.{move}')}", move) for i, move in enumerate(MOVES, 1)]
     move = gr.Radio(names, value=MOVES[0], label=say("step.move"), elem_id="step-move")
-    shown = markup(move_html(_tree_scene(2), MOVES[0], say), "step-shown")
+    shown = markup(move_html(_tree_scene(_START[_TREE]), MOVES[0], say), "step-shown")
 
-    def draw(source: str, number: float, move: str) -> str:
+    def draw_move(source: str, number: float, move: str) -> str:
         return move_html(_scene(source, int(number)), move, say)
 
     def switch(source: str, move: str) -> tuple[Any, str]:
-        last = 2 if source == _TREE else len(_recorded())
-        start = min(2, last) if source == _TREE else 4
-        return gr.update(maximum=last, value=start), draw(source, start, move)
+        start = _START[source]
+        return gr.update(maximum=_last(source), value=start), draw_move(source, start, move)
 
     for part in (number, move):
-        part.input(draw, [source, number, move], shown, **DRAG)
+        part.input(draw_move, [source, number, move], shown, **DRAG)
     source.input(switch, [source, move], [number, shown], **DRAG)
 
 
 def _scene(source: str, number: int) -> Scene:
-    """Step `number` of a search, from 1."""
+    """Step `number` of a search, from 1; its last one where it has no more."""
+    number = min(max(number, 1), _last(source))
     return _tree_scene(number) if source == _TREE else _real_scene(number)
+
+
+def _last(source: str) -> int:
+    """How many steps a search has."""
+    return _TREE_STEPS if source == _TREE else len(_recorded())
 
 
 def _tree_scene(number: int) -> Scene:
@@ -128,10 +137,10 @@ def _cache(say: Words) -> None:
             for row, parent in enumerate(_PARENTS)
         ]
 
-    def draw(*parents: int) -> str:
+    def draw_cache(*parents: int) -> str:
         rows = cache_rows(_PROMPT, _ROWS, parents)
         return cache_html(rows, _NAMES, say) + cache_note_html(rows, say)
 
-    shown = markup(draw(*_PARENTS), "step-cache")
+    shown = markup(draw_cache(*_PARENTS), "step-cache")
     for part in parents:
-        part.input(draw, parents, shown, **DRAG)
+        part.input(draw_cache, parents, shown, **DRAG)

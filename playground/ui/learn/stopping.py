@@ -52,12 +52,12 @@ def lesson(worker: Worker, say: Words) -> None:
         markup(settled_html(provisional(_search()), say))
     sources(say, chapter(say), (say("stopping.source.transformers"), _HUGGING_FACE))
 
-    def reveal() -> tuple[Any, ...]:
+    def reveal_search() -> tuple[Any, ...]:
         words = figure_words(say)
         charts = stopping_lines(_steps(), words), settled_lines(provisional(_search()), words)
         return gr.update(visible=True), *charts
 
-    gr.on([search.click, asked.input], reveal, None, [found, lines, settled], **LIGHT)
+    gr.on([search.click, asked.input], reveal_search, None, [found, lines, settled], **LIGHT)
     number.input(lambda n: modes_html(_steps(), int(n), say), number, modes, **DRAG)
 
 

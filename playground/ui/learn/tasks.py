@@ -44,13 +44,15 @@ def lesson(worker: Worker, say: Words) -> None:
     total = count(found["num_prompts"])
     each = count(max(gain.num_prompts for gain in gains))
     text(say("tasks.text", count=total, each=each))
+    asked = contrast_at(contrasts, "accepted_more", _BUDGET)
     predict(
         say,
         "tasks.ask",
         ("broad", "narrow", "open"),
-        right=contrast_at(contrasts, "accepted_more", _BUDGET).answer,
-        budget=plain(_BUDGET),
+        right=asked.answer,
+        budget=f"{_BUDGET:g}",
         count=total,
+        found=_contrast(asked, say),
     )
     words = answer_words(say)
     quantity = gr.Radio(
@@ -62,7 +64,7 @@ def lesson(worker: Worker, say: Words) -> None:
     curves = figure(draw("accepted_more", gains, say), "tasks-curves")
     quantity.input(lambda name: draw(name, gains, say), quantity, curves, **LIGHT)
     budget = gr.Radio(
-        [(plain(d), d) for d in budgets],
+        [(f"{d:g}", d) for d in budgets],
         value=_BUDGET,
         label=say("tasks.budget"),
         elem_id="tasks-budget",
@@ -114,7 +116,7 @@ def answer_text(
             low=_signed(100 * own[0].accepted_more.value),
             spent_low=plain(min(spent)),
             spent_high=plain(max(spent)),
-            budget=plain(budget),
+            budget=f"{budget:g}",
         )
     )
     right = [
@@ -129,7 +131,7 @@ def answer_text(
     ]
     if right:
         parts.append(say("tasks.found.right", parts=say("tasks.found.comma").join(right)))
-    return " ".join(part for part in parts if part)
+    return say("experiment.join").join(part for part in parts if part)
 
 
 def _contrast(contrast: Contrast, say: Words) -> str:
@@ -142,7 +144,7 @@ def _contrast(contrast: Contrast, say: Words) -> str:
         turned = ends(found, -_SCALES[contrast.measure])
         shown = {"by": turned["by"], "low": turned["high"], "high": turned["low"]}
     key = f"tasks.found.{contrast.measure}.{contrast.answer}"
-    return say(key, budget=plain(contrast.budget), **shown)
+    return say(key, budget=f"{contrast.budget:g}", **shown)
 
 
 def gains_html(budget: float, gains: Sequence[TaskGain], say: Words) -> str:
@@ -163,7 +165,7 @@ def gains_html(budget: float, gains: Sequence[TaskGain], say: Words) -> str:
         if gain.budget == budget
     ]
     head = [say(f"tasks.head.{key}") for key in keys]
-    return table_html(head, rows, say("tasks.caption", budget=plain(budget)))
+    return table_html(head, rows, say("tasks.caption", budget=f"{budget:g}"))
 
 
 def _signed(value: float) -> str:

@@ -130,7 +130,7 @@ def found_text(points: Sequence[WidthPoint], say: Words) -> str:
             exact=plain(_value(exact.mean_logprob)),
         )
     )
-    return " ".join(parts)
+    return say("experiment.join").join(parts)
 
 
 def best_of(beams: Sequence[WidthPoint]) -> WidthPoint:

@@ -70,6 +70,10 @@ EN: dict[str, str] = {
         "exp(−mean KL(output law‖target's law)): 100 % where the output follows the target's law."
     ),
     "metric.logprob": "ln p a token",
+    "table.bleu": "BLEU",
+    "table.chrf": "chrF",
+    "metric.bleu.tip": "Agreement with the reference answer in words, 0 to 100, by sacrebleu.",
+    "metric.chrf.tip": "Agreement with the reference answer in letters, 0 to 100, by sacrebleu.",
     "metric.logprob.tip": "Mean log-probability of the text under the target at temperature 1.",
     "unit.nats": "nats",
     "table.run": "Run",

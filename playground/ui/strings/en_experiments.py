@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 EXPERIMENTS: dict[str, str] = {
+    "experiment.join": " ",
     "experiment.none": "This copy ships without the result of this experiment.",
     "experiment.provisional": "Provisional: measured over fewer prompts than planned.",
     "experiment.again": "Recorded; intervals: 95 % of 1,000 resamples. Run it yourself: {command}",
@@ -90,8 +91,8 @@ EXPERIMENTS: dict[str, str] = {
         "every token of a long text, the product falls with each, while a wrong early end costs "
         "once. Narrow beams are good because they never get to see the empty text’s score: its "
         "end token is pruned at the first step. **The search’s error hides the model’s error.**\n\n"
-        "So beam search is no approximation of the best; its width is a setting of its own, to be "
-        "chosen on held-out data, like the length norm (lesson 4)."
+        "So a wider beam is not a better approximation of a good text. Its width is a setting of its "
+        "own, to be chosen on held-out data, like the length norm (lesson 4)."
     ),
     "width.note.exact": (
         "Exact search without a length norm; where its budget ran out, the best text so far "
@@ -113,18 +114,19 @@ EXPERIMENTS: dict[str, str] = {
     "tasks.ask.broad": "Those with many valid answers",
     "tasks.ask.narrow": "Those with few valid answers",
     "tasks.ask.open": "No difference that {count} prompts can tell",
+    "tasks.ask.why": "{found}",
     "tasks.quantity": "Draw",
     "tasks.budget": "Budget D, nats",
     "tasks.found.accepted_more.broad": (
-        "At D = {budget} kinds with many valid answers gain **{by}** points of acceptance more "
+        "At D = {budget}, kinds with many valid answers gain **{by}** points of acceptance more "
         "[{low}, {high}]: as the article expects."
     ),
     "tasks.found.accepted_more.narrow": (
-        "At D = {budget} kinds with few valid answers gain **{by}** points of acceptance more "
+        "At D = {budget}, kinds with few valid answers gain **{by}** points of acceptance more "
         "[{low}, {high}]: not what the article expects."
     ),
     "tasks.found.accepted_more.open": (
-        "At D = {budget} the difference between many and few valid answers, {by} points of "
+        "At D = {budget}, the difference between many and few valid answers, {by} points of "
         "acceptance [{low}, {high}], may be chance: **undecided**."
     ),
     "tasks.found.per_nat.broad": (
@@ -139,8 +141,8 @@ EXPERIMENTS: dict[str, str] = {
         "For each nat that is spent the difference, {by} points [{low}, {high}], may be chance."
     ),
     "tasks.found.most": (
-        "Most gains **{most}** (+{high} points), least {least} ({low}). Spent are {spent_low} to "
-        "{spent_high} of the {budget} nats: most positions need less."
+        "Most gains **{most}** (+{high} points), least {least} ({low}). Spent are "
+        "{spent_low} to {spent_high} nats a token, on average, of the {budget}."
     ),
     "tasks.found.right": "Right answers, exact → mentored: {parts}.",
     "tasks.found.right.part": "{task} {exact} → {mentored}",

@@ -46,6 +46,8 @@ PAGE: dict[str, str] = {
     "run": "Run",
     "stop": "Stop",
     "raw.label": "Raw prompt",
+    "reference.label": "Reference answer",
+    "reference.help": "A right answer to score every text by: BLEU and chrF in table and chart.",
     "raw.help": "Leave the chat template out: the model continues the prompt as it stands.",
     "stop.lines": "Stop strings",
     "stop.lines.help": "One a line; a run ends at the first, which is cut.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 EXPERIMENTS: dict[str, str] = {
+    "experiment.join": "",
     "experiment.none": "这份代码没有附带这项实验的结果。",
     "experiment.provisional": "暂定结果：所用的提示少于计划数。",
     "experiment.again": "录制的结果；区间为 1,000 次重采样的 95% 区间。自己运行：{command}",
@@ -84,8 +85,8 @@ EXPERIMENTS: dict[str, str] = {
         "模型给每个后续词元一个概率，再把它们相乘。长文本的每个词元不论多有把握，"
         "乘积都会逐个变小；而过早结束只付一次代价。窄束之所以好，是因为它根本看不到空文本的得分："
         "结束符在第一步就被剪掉了。**搜索的错误掩盖了模型的错误。**\n\n"
-        "所以束搜索不是“最优解的近似”；束宽本身就是一个要在留出数据上选择的设置，"
-        "正如长度归一化（第 4 课）。"
+        "所以束更宽并不意味着更接近好译文；束宽本身就是一个要在留出数据上选择的设置，"
+        "长度归一化也是如此（第 4 课）。"
     ),
     "width.note.exact": (
         "精确搜索不做长度归一化；预算用完时取当时最好的文本，且不算作已证明。"
@@ -105,6 +106,7 @@ EXPERIMENTS: dict[str, str] = {
     "tasks.ask.broad": "正确答案多的任务",
     "tasks.ask.narrow": "正确答案少的任务",
     "tasks.ask.open": "{count} 条提示看不出差别",
+    "tasks.ask.why": "{found}",
     "tasks.quantity": "绘制",
     "tasks.budget": "预算 D，纳特",
     "tasks.found.accepted_more.broad": (
@@ -130,7 +132,7 @@ EXPERIMENTS: dict[str, str] = {
     ),
     "tasks.found.most": (
         "获益最多的是**{most}**（+{high} 个百分点），最少的是{least}（{low}）。"
-        "{budget} 纳特的预算实际只用了 {spent_low} 到 {spent_high}：多数位置用不了这么多。"
+        "{budget} 纳特的预算，平均每个词元实际用了 {spent_low} 到 {spent_high}。"
     ),
     "tasks.found.right": "答对的比例，精确 → 导师解码：{parts}。",
     "tasks.found.right.part": "{task} {exact} → {mentored}",

@@ -56,6 +56,8 @@ PAGE: dict[str, str] = {
     "run": "运行",
     "stop": "停止",
     "raw.label": "原样提示",
+    "reference.label": "参考答案",
+    "reference.help": "用一个正确答案给每段输出打分：表格和图中会显示 BLEU 和 chrF。",
     "raw.help": "不套用对话模板：模型直接接着提示往下写。",
     "stop.lines": "停止串",
     "stop.lines.help": "每行一个；遇到第一个就停止，停止串本身不保留。",

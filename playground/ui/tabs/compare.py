@@ -18,7 +18,7 @@ from playground.ui.markup import markup
 from playground.ui.requests import pair_named
 from playground.ui.results import Choice, Shown, Update, line, make_results
 from playground.ui.runs import Runs, presets, with_common
-from playground.ui.setup import Setup, from_query, from_record, to_query
+from playground.ui.setup import Setup, fresh, from_query, from_record, to_query
 from playground.ui.strings import Words
 from playground.ui.updates import refusal, updates
 from playground.ui.worker import Worker
@@ -44,7 +44,7 @@ class CompareTab:
     def __init__(self, worker: Worker, say: Words) -> None:
         """Lay out the tab in the current Blocks."""
         self._worker, self._say = worker, say
-        self.form: Form = make_form(Setup(pair=worker.settings.pair), say)
+        self.form: Form = make_form(fresh(worker.settings.pair), say)
         self._status = markup(line(say("status.idle")), "status")
         self.results = make_results(self._status, say)
         self.address = gr.Textbox(visible="hidden", elem_id="address")
@@ -73,14 +73,14 @@ class CompareTab:
 
     def open_link(self, query: str) -> tuple[Setup, Update]:
         """The page as a link asks for it; a fresh page shows a recorded run of its example."""
-        fresh = Setup(pair=self._worker.settings.pair)
+        start = fresh(self._worker.settings.pair)
         try:
-            setup = from_query(query, fresh.pair)
+            setup = from_query(query, start.pair)
         except ValueError as error:
             gr.Warning(escape(str(error)), title=self._say("error.link"))
-            setup = fresh
-        elsewhere = replace(setup, tab=fresh.tab, lesson=fresh.lesson, result=fresh.result)
-        if elsewhere == fresh and shipped():
+            setup = start
+        elsewhere = replace(setup, tab=start.tab, lesson=start.lesson, result=start.result)
+        if elsewhere == start and shipped():
             return setup, self._shown(open_shipped(shipped()[0]), setup)
         out = self.results
         idle = out.slots(Board(with_common(setup.runs, setup.common)))
@@ -166,9 +166,7 @@ class CompareTab:
         form.examples.click(
             lambda row: row[0] if row else gr.skip(), form.examples, form.prompt, **LIGHT
         )
-        form.pair.input(
-            self._other_pair, [form.pair, form.prompt], [form.examples, form.prompt], **LIGHT
-        )
+        form.pair.input(self._other_pair, self.inputs(), form.outputs(), **LIGHT)
 
     def _on_runs(
         self,
@@ -197,14 +195,20 @@ class CompareTab:
         """Names alone, where one has changed: the visitor may be typing elsewhere by now."""
         return {self.form.add: gr.skip()} if after is before else self.form.show_names(after)
 
-    def _other_pair(self, pair: str | None, prompt: str | None) -> tuple[Any, Any]:
-        """The pair's own examples, and the first of them where no other prompt was typed."""
-        pair, prompt = pair_named(pair, self._worker.settings), prompt or ""
+    def _other_pair(self, *values: Any) -> Update:
+        """The pair's own examples, the first of them where no other prompt was typed, and the runs
+        as they suit it."""
+        setup, runs, _ = self._read(values)
+        pair, prompt = pair_named(setup.pair, self._worker.settings), setup.prompt or ""
         self._worker.want(pair)
         known = {text for spec in ("chat", "translate") for text in examples_of(spec).values()}
-        typed = prompt.strip() and prompt not in known
-        first = next(iter(examples_of(pair).values()))
-        return gr.update(**examples(pair, self._say)), gr.skip() if typed else first
+        typed = str(prompt).strip() and prompt not in known
+        return {
+            self.form.examples: gr.update(**examples(pair, self._say)),
+            self.form.prompt: gr.skip() if typed else next(iter(examples_of(pair).values())),
+            **self.form.show_runs(runs.suit(pair)),
+            **self.form.offers(pair),
+        }
 
     def _wire_views(self) -> None:
         """How the results are shown: axes, baseline, difference, inside. From the records alone."""
@@ -224,7 +228,7 @@ class CompareTab:
     def _wire_address(self) -> None:
         """The page's address follows every change, a moment later."""
         form, out = self.form, self.results
-        parts: list[Any] = [form.prompt, form.pair, form.repeats, form.raw]
+        parts: list[Any] = [form.prompt, form.pair, form.repeats, form.raw, form.reference]
         parts += [out.x, out.y, out.baseline]
         parts += [made.component for made in (*form.common, *form.own)]
 

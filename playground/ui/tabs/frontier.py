@@ -273,7 +273,7 @@ class FrontierTab:
         )
 
     def _run(
-        self, x: str, y: str, upload: Upload | None, *values: Any, request: gr.Request
+        self, request: gr.Request, x: str, y: str, upload: Upload | None, *values: Any
     ) -> Iterator[Update]:
         """A sweep of the visitor's own, drawn as it grows."""
         say, worker = self._say, self._worker

@@ -48,7 +48,7 @@ def test_the_articles_expectation_holds() -> None:
     assert "many valid answers gain **12.0** points of acceptance more [7.00, 17.0]" in text
     assert "kinds with few valid answers get 50.0 points more [30.0, 70.0]" in text
     assert "Most gains **open story** (+30.0 points), least code (+10.0)" in text
-    assert "Spent are 0.160 to 0.180 of the 0.200 nats" in text
+    assert "Spent are 0.160 to 0.180 nats a token, on average, of the 0.2" in text
     assert "short fact 50.0 % → 25.0 %" in text
 
 

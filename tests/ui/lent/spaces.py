@@ -1,7 +1,7 @@
 """A stand-in for the package `spaces` as it is on ZeroGPU, as far as that goes without a GPU.
 
 Decorated generators run in a forked process; arguments and results are pickled. The process that
-forks may not touch CUDA, a reservation has a limit, and the visitor must be known.
+forks may not touch CUDA, a reservation has a limit, and the visitor is known to whoever asks.
 """
 
 from __future__ import annotations
@@ -12,19 +12,13 @@ import pickle
 from collections.abc import Callable, Iterator
 from functools import wraps
 from multiprocessing.queues import SimpleQueue
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
 
 LIMIT_S = 100
-FORK = multiprocessing.get_context("fork")
-
-
-def _refuse(*_: Any) -> None:
-    raise AssertionError("CUDA was initialised in the process that forks")
-
-
-torch.cuda._lazy_init = _refuse
+_FORK = multiprocessing.get_context("fork")
 
 
 def gradio_auto_wrap(task: Any) -> Any:
@@ -32,23 +26,32 @@ def gradio_auto_wrap(task: Any) -> Any:
     return task
 
 
+def forbid_cuda() -> None:
+    """On ZeroGPU only a forked process may initialise it."""
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("CUDA was initialised in the process that forks")
+
+    torch.cuda._lazy_init = refuse
+
+
 def GPU(task: Callable[..., Any], duration: Callable[..., int]) -> Callable[..., Any]:
     @wraps(task)
     def lent(*args: Any) -> Iterator[Any]:
-        import gradio as gr
-        from gradio.context import LocalContext
+        import gradio as gr  # noqa: PLC0415  # it imports this module
+        from gradio.context import LocalContext  # noqa: PLC0415
 
         seconds = duration(*args)
-        visitor = LocalContext.request.get(None)
-        print(f"GPU {seconds} s for {'a visitor' if visitor else 'nobody'}", flush=True)
+        print(f"GPU for {seconds} s, visitor known: {bool(LocalContext.request.get(None))}")
         if seconds > LIMIT_S:
             message = f"The requested GPU duration ({seconds}s) is larger than the maximum allowed"
             raise gr.Error(message, title="ZeroGPU illegal duration", print_exception=False)
-        results: Any = SimpleQueue(ctx=FORK)
-        left = FORK.Event()
-        process = FORK.Process(
-            target=_serve, args=(task, pickled(args), results, left), daemon=True
+        sent, results, left = (
+            bytes(ForkingPickler.dumps(args)),
+            SimpleQueue(ctx=_FORK),
+            _FORK.Event(),
         )
+        process = _FORK.Process(target=_serve, args=(task, sent, results, left), daemon=True)
         process.start()
         try:
             while (result := results.get()) is not None:
@@ -56,25 +59,20 @@ def GPU(task: Callable[..., Any], duration: Callable[..., int]) -> Callable[...,
         finally:
             left.set()
             process.join(10)
-            print(f"GPU back after exit {process.exitcode}", flush=True)
+            print(f"GPU back, exit {process.exitcode}", flush=True)
 
     return lent
 
 
-def pickled(args: Any) -> bytes:
-    """As it travels through a queue of multiprocessing."""
-    from multiprocessing.reduction import ForkingPickler
-
-    return bytes(ForkingPickler.dumps(args))
-
-
 def _serve(task: Callable[..., Any], sent: bytes, results: Any, left: Any) -> None:
-    args = pickle.loads(sent)
-    print(f"forked {os.getpid()}", flush=True)
-    made = task(*args)
+    made = task(*pickle.loads(sent))
     for item in made:
         if left.is_set():
             made.close()
             break
         results.put(item)
     results.put(None)
+
+
+if os.environ.get("SPACES_ZERO_GPU"):
+    forbid_cuda()
