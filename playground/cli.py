@@ -34,7 +34,14 @@ from playground.arguments import (
 )
 from playground.bench.laps import Bench
 from playground.catalog import PAIRS, spec_of
-from playground.compare import DEFAULT_COMMON, DEFAULT_RUNS, Comparison, check_runs, compare_stream
+from playground.compare import (
+    DEFAULT_COMMON,
+    DEFAULT_RUNS,
+    Comparison,
+    check_answer,
+    check_runs,
+    compare_stream,
+)
 from playground.mentored import DIVERGENCES, solve
 from playground.methods import METHODS
 from playground.models import ModelPair, load_pair
@@ -160,6 +167,9 @@ def _add_compare(commands: Any) -> None:
         help="one run, such as 'D0.5=mentored,divergence_budget=0.5'; may be given several times",
     )
     command.add_argument("--repeats", default="1", metavar="N", help="timed runs of each (1)")
+    command.add_argument(
+        "--reference-text", metavar="TEXT", help="a right answer, for BLEU and chrF of every text"
+    )
     add_options(command)
 
 
@@ -263,11 +273,11 @@ def _compare(args: argparse.Namespace) -> None:
     runs, repeats = parse_runs(args.runs or []) or None, number(args.repeats, whole=True)
     spec = spec_of(args.pair, args.draft)
     merged, _ = check_runs(runs, repeats, common, spec.draft is not None)
+    check_answer(args.reference_text)
     prompt = read_prompt(args)
     pair, loaded = _load(args, spec)
-    items = compare_stream(
-        pair, prompt, runs, repeats, raw=args.raw, deadline_s=deadline_s, **common
-    )
+    others = {"deadline_s": deadline_s, "reference_text": args.reference_text, "raw": args.raw}
+    items = compare_stream(pair, prompt, runs, repeats, **others, **common)
     _note(loaded)
     found = _progress(items, len(merged) * repeats)
     if args.json:
