@@ -81,7 +81,7 @@ class Tested:
     target_probs: Tensor
     draft_probs: Tensor
     verifier: Verifier | None = None
-    optimum: Any = None  # what a rule had to solve for it, kept for its explanation
+    solution: Any = None  # what a rule had to solve for it, kept for its explanation
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from torch import Tensor
 from playground import laws, text
 from playground.cache import forced_logits
 from playground.contracts import Decision, Run, Tested
-from playground.mentored import divergences
+from playground.divergences import divergences
 from playground.models import ModelPair
 from playground.sampling import Warper
 from playground.types import Alternative, Beam, Candidate, LawSummary, Round, Token

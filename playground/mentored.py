@@ -22,59 +22,34 @@ until all tokens with q > 0 are accepted, and then these are, with one probabili
 for every divergence here; where f'(∞) is infinite, ρ stays 0.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-Law = ArrayLike | Tensor
-Array = NDArray[Any]
+from playground.divergences import (
+    DIVERGENCES,
+    SMALLEST,
+    Array,
+    Divergence,
+    Law,
+    checked_laws,
+    divergence,
+    known,
+    on_support,
+)
 
-_SUM_TOLERANCE = 1e-2  # half-precision laws miss 1 by this much, logits or counts by far more
-_NORMALISED = 1e-14  # near enough to 1: dividing again would only move last bits
-_SMALLEST = 1e-150  # a probability below counts as zero, so that products stay above it
+__all__ = ["DIVERGENCES", "Optimum", "Solution", "divergence", "solution", "solve"]
+
 _SLACK, _MARGIN = 1e-12, 4e-14  # the search ends so near below the budget (relative, absolute)
 _MAX_STEPS = 200  # a safeguard: about five are usual
-
-
-@dataclass(frozen=True, slots=True)
-class _Divergence:
-    """Σ q·f(π/q), with f tilted so that f(1) = f'(1) = 0: no term is negative, so none cancel."""
-
-    f: Callable[[Any, Any], Any]  # of π/q, and the module of its functions: numpy or math
-    slope: Callable[[float], float]  # f'
-    price: float  # f'(∞), of output mass where the target has none
-
-    def of(self, target: Array, ratio: Array) -> Array:
-        """Each token's term, from q > 0 and π/q."""
-        with np.errstate(divide="ignore"):  # f(0) may be infinite
-            return target * self.f(ratio, np)
-
-    def off_support(self, mass: float) -> float:
-        return mass * self.price if mass > 0 else 0.0
-
-
-_KINDS = {
-    "kl": _Divergence(lambda u, m: u - 1 - m.log(u), lambda u: 1 - 1 / u, 1.0),
-    "reverse_kl": _Divergence(lambda u, m: 1 - u + u * m.log(u + _SMALLEST), math.log, math.inf),
-    "js": _Divergence(
-        lambda u, m: (m.log(2 / (1 + u)) + u * m.log(2 * u / (1 + u) + _SMALLEST)) / 2,
-        lambda u: (math.log(2) - math.log1p(1 / u)) / 2,
-        math.log(2) / 2,
-    ),
-    "hellinger": _Divergence(
-        lambda u, m: (m.sqrt(u) - 1) ** 2 / 2, lambda u: (1 - u**-0.5) / 2, 0.5
-    ),
-    "chi2": _Divergence(lambda u, m: (u - 1) ** 2, lambda u: 2 * (u - 1), math.inf),
-    "tv": _Divergence(lambda u, m: abs(u - 1) / 2, lambda u: 0.5 if u > 1 else -0.5, 0.5),
-}
-DIVERGENCES = tuple(_KINDS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,28 +83,6 @@ class Optimum:
         return plain
 
 
-def divergence(target_probs: Law, output_probs: Law, kind: str) -> float:
-    """Divergence of an output law π from the target's law q, both [V]; natural logarithms.
-
-    kl Σ q ln(q/π); reverse_kl Σ π ln(π/q); js ½KL(π‖m) + ½KL(q‖m), m = (π+q)/2; hellinger
-    1 − Σ √(πq); chi2 Σ (π−q)²/q; tv ½Σ|π−q|. Infinite where it is so; ValueError on bad input.
-    """
-    return divergences(target_probs, output_probs, [kind])[kind]
-
-
-def divergences(target_probs: Law, output_probs: Law, kinds: Iterable[str]) -> dict[str, float]:
-    """Several of them at once, for less: see `divergence`."""
-    laws = _laws(target_probs=target_probs, output_probs=output_probs)
-    measures = {kind: _known("kind", kind) for kind in kinds}
-    target, output, off_support = _on_support(*laws)
-    ratio = output / target
-    found = {}
-    for kind, measure in measures.items():
-        inside = float(measure.of(target, ratio).sum())  # below 0 by rounding alone
-        found[kind] = max(inside, 0.0) + measure.off_support(off_support)
-    return found
-
-
 def solve(
     target_probs: Law,
     draft_probs: Law,
@@ -144,16 +97,27 @@ def solve(
     within 1e-6 of it where it binds (chi2 excepted where 1/α nears 1e9: a change in the last bit
     of R then spends more). Raises ValueError on what is no law, budget or name.
     """
-    target, draft = _laws(target_probs=target_probs, draft_probs=draft_probs)
-    kind = _known("divergence", divergence)
+    return solution(target_probs, draft_probs, budget, divergence, keep_support).optimum()
+
+
+def solution(
+    target_probs: Law,
+    draft_probs: Law,
+    budget: float,
+    divergence: str = "kl",
+    keep_support: bool = True,
+) -> Solution:
+    """The same, for one who needs only a part of it: see `solve`."""
+    target, draft = checked_laws(target_probs=target_probs, draft_probs=draft_probs)
+    kind = known("divergence", divergence)
     if not (isinstance(budget, Real) and budget >= 0):
         raise ValueError(f"budget={budget!r} must be a number from 0 to infinity")
     rule = _LOSSLESS
     if budget > 2 * _MARGIN:
-        family = _Family(*_on_support(target, draft), kind)
+        family = _Family(*on_support(target, draft), kind)
         rule = family.best(float(budget), keep_support)
     device = target_probs.device if isinstance(target_probs, Tensor) else "cpu"
-    return _optimum(target, draft, rule, device)
+    return Solution(target, draft, rule, device)
 
 
 class _Rule(NamedTuple):
@@ -164,6 +128,34 @@ class _Rule(NamedTuple):
 
 
 _LOSSLESS = _Rule(1.0, 1.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """The optimal rule for two laws [V], from which each of its parts can be had alone."""
+
+    target: Array
+    draft: Array
+    rule: _Rule
+    device: torch.device | str
+
+    def accept_prob(self, token: int) -> float:
+        """The acceptance of one token that the draft may draw."""
+        mass = self.target.item(token)
+        if mass == 0:
+            return self.rule.zero_accept
+        return min(1.0, mass * self.rule.above / self.draft.item(token))
+
+    def residual_probs(self) -> Tensor:
+        """The residual [V], as `Optimum` has it."""
+        target, draft = (torch.from_numpy(law).to(self.device) for law in (self.target, self.draft))
+        moved = _moved(target, draft, self.rule.below)
+        rejected = float(moved.sum())
+        return moved.div_(rejected) if rejected > 0 else target
+
+    def optimum(self) -> Optimum:
+        """All of it."""
+        return _optimum(self.target, self.draft, self.rule, self.device)
 
 
 class _Side:
@@ -195,7 +187,7 @@ class _Family:
     `target` and `draft` [n] are masses at q > 0, `off_support` is the draft's mass at q = 0.
     """
 
-    def __init__(self, target: Array, draft: Array, off_support: float, kind: _Divergence) -> None:
+    def __init__(self, target: Array, draft: Array, off_support: float, kind: Divergence) -> None:
         self.kind, self.off_support = kind, off_support
         ratio = draft / target
         cost = kind.of(target, ratio)
@@ -251,7 +243,7 @@ def _falling_root(
     """
     x = (low + high) / 2
     for _ in range(_MAX_STEPS):
-        if not max(low, _SMALLEST) < x < high:
+        if not max(low, SMALLEST) < x < high:
             break
         value, slope = curve(x)
         if abs(value - goal) <= slack:
@@ -286,32 +278,6 @@ def _running_sum(values: Array) -> Array:
     return sums
 
 
-def _on_support(target: Array, other: Array) -> tuple[Array, Array, float]:
-    """Masses [n] where the target is above 0, and the other law's mass elsewhere.
-
-    Where the other law is 0, the target's masses are merged.
-    """
-    inside, off_support = other > 0, 0.0
-    if target.min() == 0:
-        off_support = _mass(other, target == 0)
-        inside &= target > 0
-    elif inside.all():
-        return target, other, 0.0
-    lacking, first = _mass(target, other == 0), int(inside.argmin())
-    inside[first] = lacking > 0  # the first token that is not inside stands for those merged
-    kept = np.flatnonzero(inside)
-    target, other = target.take(kept), other.take(kept)
-    if lacking > 0:
-        target[first], other[first] = lacking, 0.0
-    return target, other, off_support
-
-
-def _mass(law: Array, where: Array) -> float:
-    """The mass of a mask [V]. (numpy's sum over a mask takes ten times as long, and its products
-    would start BLAS threads, beside which a decode runs at a third of its speed.)"""
-    return float(torch.where(torch.from_numpy(where), torch.from_numpy(law), 0.0).sum())
-
-
 def _optimum(
     target_probs: Array, draft_probs: Array, rule: _Rule, device: torch.device | str
 ) -> Optimum:
@@ -320,7 +286,7 @@ def _optimum(
     accept = (target * high).div_(draft).clamp_(max=1)
     if (target_probs == 0).any():
         accept.masked_fill_(target == 0, rho)
-    residual = torch.sub(draft, target, alpha=low).clamp_(max=0).abs_()
+    residual = _moved(target, draft, low)
     output = target.clone() if rule is _LOSSLESS else torch.addcmul(residual, draft, accept)
     rejected = float(residual.sum())
     if math.isinf(high):  # the largest α, and perhaps the smallest β, that do the same
@@ -339,38 +305,6 @@ def _optimum(
     )
 
 
-def _known(argument: str, name: str) -> _Divergence:
-    if name not in DIVERGENCES:
-        raise ValueError(f"{argument}={name!r} must be one of {', '.join(DIVERGENCES)}")
-    return _KINDS[name]
-
-
-def _laws(**laws: Law) -> tuple[Array, Array]:
-    # An output law may be as small as β is large: what is left of a token's mass still counts.
-    smallest = {"output_probs": 0.0}
-    first, second = (_law(n, value, smallest.get(n, _SMALLEST)) for n, value in laws.items())
-    if len(first) != len(second):
-        lengths = f"have {len(first)} and {len(second)} entries"
-        raise ValueError(f"{' and '.join(laws)} {lengths}, must have equally many")
-    return first, second
-
-
-def _law(name: str, value: Law, smallest: float) -> Array:
-    try:
-        law = value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{name}={value!r} must be [V] numbers from 0 to 1") from error
-    if law.ndim != 1 or len(law) == 0 or law.is_complex():
-        raise ValueError(f"{name} is {law.dtype} {list(law.shape)}, must be real [V], V ≥ 1")
-    double = law.detach().to("cpu", torch.float64, copy=True)
-    total, probs = float(double.sum()), double.numpy()
-    lowest = float(probs.min())
-    if not lowest >= 0:
-        raise ValueError(f"{name} has an entry {lowest}, must have numbers from 0 to 1")
-    if not abs(total - 1) <= _SUM_TOLERANCE:
-        raise ValueError(f"{name} sums to {total}, must sum to 1 within {_SUM_TOLERANCE}")
-    if abs(total - 1) > _NORMALISED:
-        probs *= 1 / total
-    if lowest < smallest and law.dtype == torch.float64:  # others know none so small but 0
-        probs[probs < smallest] = 0
-    return probs
+def _moved(target: Tensor, draft: Tensor, below: float) -> Tensor:
+    """max(0, q/β − p) [V]: the mass that replaces what is rejected."""
+    return torch.sub(draft, target, alpha=below).clamp_(max=0).abs_()

@@ -23,6 +23,8 @@ from torch import Tensor
 
 from playground.params import param
 
+_BLOCK = 256  # tokens
+_LOW_TEMPERATURE = 0.05  # below this, logits over it lose digits that count
 MIN_TEMPERATURE = 1e-6  # below this the law is one-hot in single precision anyway
 
 
@@ -121,13 +123,20 @@ class Draws:
 
 def invert_cdf(probs: Tensor, u: float) -> int:
     """The index at which the cumulative sum of probs [V] first exceeds u times the total."""
-    cdf = probs.cumsum(0, dtype=torch.float64)
-    total = cdf[-1]
-    index = int(torch.searchsorted(cdf, u * total, right=True))
-    if index < len(probs) and probs[index] > 0:
-        return index
-    # Rounding put u at the very end: take the last token that has any mass.
-    return int(probs.nonzero()[-1])
+    # Blocks first, then within one of them: a running sum over all takes three times as long.
+    blocks = torch.nn.functional.pad(probs, (0, -len(probs) % _BLOCK)).view(-1, _BLOCK)
+    sums = blocks.sum(1, dtype=torch.float64).cumsum(0)
+    goal = u * float(sums[-1])
+    block = int(torch.searchsorted(sums, goal, right=True))
+    # Rounding can put u at the very end: then it is the last block, or token, that has any mass.
+    if block == len(sums):
+        block = int(torch.searchsorted(sums, sums[-1]))
+    goal -= float(sums[block - 1]) if block else 0.0
+    masses = blocks[block]
+    inside = int(torch.searchsorted(masses.cumsum(0, dtype=torch.float64), goal, right=True))
+    if inside == _BLOCK or not masses[inside] > 0:
+        inside = int(masses.nonzero()[-1])
+    return block * _BLOCK + inside
 
 
 class Warper:
@@ -193,9 +202,11 @@ class Warper:
             index = logits.argmax(-1, keepdim=True)
             one_hot = torch.zeros_like(logits).scatter_(-1, index, 1.0)
             return one_hot * (logits.gather(-1, index) > float("-inf"))
+        if self._temperature < _LOW_TEMPERATURE:
+            # Subtracting the maximum first keeps the digits of those near it.
+            logits = logits - logits.amax(-1, keepdim=True)
         if self._temperature != 1.0:
-            # Subtracting the maximum first keeps tiny temperatures from overflowing.
-            logits = (logits - logits.amax(-1, keepdim=True)) / self._temperature
+            logits = logits / self._temperature
         if 0 < self._top_k < logits.shape[-1]:
             smallest = logits.topk(self._top_k).values[..., -1:]
             logits = logits.masked_fill(logits < smallest, float("-inf"))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from playground.contracts import Tested
-from playground.mentored import DIVERGENCES, Optimum, solve
+from playground.mentored import DIVERGENCES, Solution, solution
 from playground.params import param
 from playground.verification import (
     Block,
@@ -64,29 +64,30 @@ class Mentored(TokenwiseVerifier):
     lossless_at = ("divergence_budget", 0)
     above_exact = True
 
-    def optimum(self, target_probs: Tensor, draft_probs: Tensor) -> Optimum:
+    def solution(self, target_probs: Tensor, draft_probs: Tensor) -> Solution:
         """The optimum at one position, for these settings."""
-        p = self.params
-        return solve(target_probs, draft_probs, p.divergence_budget, p.divergence, p.keep_support)
+        p, laws = self.params, (target_probs, draft_probs)
+        return solution(*laws, p.divergence_budget, p.divergence, p.keep_support)
 
     def plan(self, target_probs: Tensor, draft_probs: Tensor) -> tuple[Tensor, Tensor]:
         if self.lossless:
             return exact_plan(target_probs, draft_probs)
-        best = self.optimum(target_probs, draft_probs)
+        best = self.solution(target_probs, draft_probs).optimum()
         return best.accept_probs, best.residual_probs
 
     def judge(self, test: Tested) -> tuple[float, Callable[[], Tensor]]:
         if self.lossless:
             return super().judge(test)
-        best = test.optimum = self.optimum(test.target_probs, test.draft_probs)
-        return float(best.accept_probs[test.token_id]), lambda: best.residual_probs
+        found = test.solution = self.solution(test.target_probs, test.draft_probs)
+        return found.accept_prob(test.token_id), found.residual_probs
 
     def outcome(self, target_probs: Tensor, draft_probs: Tensor) -> tuple[Tensor, Tensor]:
-        best = self.optimum(target_probs, draft_probs)
+        best = self.solution(target_probs, draft_probs).optimum()
         return best.accept_probs, best.output_probs
 
     def outcome_of(self, test: Tested) -> tuple[Tensor, Tensor]:
-        best = test.optimum or self.optimum(test.target_probs, test.draft_probs)
+        found = test.solution or self.solution(test.target_probs, test.draft_probs)
+        best = found.optimum()
         return best.accept_probs, best.output_probs
 
 

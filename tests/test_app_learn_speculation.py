@@ -148,7 +148,7 @@ def test_bars_move_with_the_budget_and_the_laws_with_the_choice(mentored: Visito
 
 def test_both_lessons_open_in_chinese(context: Any, page_url: str) -> None:
     for slug in ("speculative", "mentored"):
-        visitor = Visitor(context, f"{page_url}/zh", ADDRESS.format(slug))
+        visitor = Visitor(context, page_url, f"{ADDRESS.format(slug)}&lang=zh")
         visitor.tab.wait_for_selector(f"#predict-{slug}-ask")
         shown = visitor.tab.locator(f"#predict-{slug}-ask").inner_text()
         assert re.search("[一-鿿]", shown) and visitor.errors == []

@@ -15,7 +15,7 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
-from tests.conftest import ROOT, start_page, wait_until_ready
+from tests.conftest import ROOT, start_page
 
 SECRET = "zebrafish"
 RUN = {"max_new_tokens": 12, "seed": 0}
@@ -35,7 +35,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path, 
         root / "log", PLAYGROUND_PAIR="translate", GRADIO_TEMP_DIR=str(root / "temporary")
     )
     try:
-        wait_until_ready(url)
+        Client(url, verbose=False).predict("Yes.", "greedy", RUN, api_name="/decode")  # has loaded
         yield url, root / "log", root / "temporary", process
     finally:
         end(process)

@@ -133,9 +133,9 @@ class TestVerifiedTokens:
         took one."""
         calls = []
         rule_type = pg.VERIFIERS["mentored"]
-        optimum = rule_type.optimum
+        solution = rule_type.solution
         monkeypatch.setattr(
-            rule_type, "optimum", lambda self, *laws: calls.append(1) or optimum(self, *laws)
+            rule_type, "solution", lambda self, *laws: calls.append(1) or solution(self, *laws)
         )
         result = run(table_pair(), "mentored")
         verified = [t for t in result.tokens if t.source in ("accepted", "residual")]

@@ -43,7 +43,7 @@ PLACES = {
     "text": ("playground.text:TextStream.push", "sample", 2),
     "numbers": ("playground.session:summarise", "greedy", 1),
 }
-ERRORS = {
+ERRORS: dict[str, Callable[[], BaseException]] = {
     "fault": lambda: RuntimeError("a bug\nin several lines"),
     "GPU memory": lambda: torch.cuda.OutOfMemoryError(
         "CUDA out of memory. Tried to allocate 2 GiB"
@@ -79,7 +79,7 @@ class Trap:
         self._left, self._patch = count, monkeypatch
         self.held: list[weakref.ref[Any]] = []
 
-    def set(self, error: BaseException) -> None:
+    def set(self, error: Callable[[], BaseException]) -> None:
         trap = self
 
         def failing(*args: Any, **options: Any) -> Any:
@@ -88,7 +88,7 @@ class Trap:
                 return trap._real(*args, **options)
             allocated = torch.zeros(1000)
             trap.held.append(weakref.ref(allocated))
-            raise error
+            raise error()  # made here: a test that held it would hold its frames
 
         self._patch.setattr(self._owner, self._name, failing)
 
@@ -150,7 +150,7 @@ def test_a_fault_anywhere_is_told_frees_memory_and_hurts_no_other_run(
     place, method, count = PLACES[where]
     expected = last_ids(worker, method)
     states, trap = watch_states(monkeypatch), Trap(monkeypatch, place, count)
-    trap.set(ERRORS[kind]())
+    trap.set(ERRORS[kind])
     with pytest.raises((RuntimeError, MemoryError)) as caught:
         last_ids(worker, method)
     told = problem(caught.value, ENGLISH)
@@ -168,7 +168,7 @@ def test_a_fault_in_the_library_is_its_caller_s_and_the_pair_stays_sound(
     place, method, count = PLACES[where]
     expected = pg.decode(pair, "abcab", method, **PARAMS, **seeded(method)).token_ids
     states, trap = watch_states(monkeypatch), Trap(monkeypatch, place, count)
-    trap.set(MemoryError())
+    trap.set(MemoryError)
     with pytest.raises(MemoryError) as caught:
         pg.decode(pair, "abcab", method, **PARAMS, **seeded(method))
     del caught

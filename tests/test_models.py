@@ -1,11 +1,13 @@
 """Loading and checking pairs: folders, precision, refusals, limits, the embedded weights."""
 
+import json
+import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
     GPT2Config,
@@ -23,6 +25,7 @@ import playground as pg
 from playground.catalog import ASSETS
 from playground.gguf_weights import read_llama
 from playground.models import ModelPair
+from playground.weights import _converted
 
 EMBEDDED = ASSETS / "models" / "chat-draft" / "model.safetensors"
 TRANSLATE = ASSETS / "models" / "translate-draft" / "model.safetensors"
@@ -118,13 +121,139 @@ def test_different_tokenizers_are_refused(tmp_path: Path, other: Any, reason: st
         pg.load_pair(target, draft=draft)
 
 
-def test_pickles_are_never_read(tmp_path: Path) -> None:
-    """Only safetensors: a folder with a pickled checkpoint alone is refused."""
-    folder = save(tmp_path, llama(), tokenizer())
-    torch.save(load_file(tmp_path / "model.safetensors"), tmp_path / "pytorch_model.bin")
-    (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(ValueError, match="pair: .* cannot be loaded"):
-        pg.load_pair(pg.PairSpec("x", folder, None, "x"))
+class Bomb:
+    """Unpickling one leaves a file behind."""
+
+    def __init__(self, mark: Path) -> None:
+        self._mark = mark
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self._mark,)
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.ckpt"])
+def test_pickles_are_never_read(tmp_path: Path, name: str) -> None:
+    """Only safetensors: a folder with a pickled checkpoint alone is refused, by a name."""
+    folder, mark = save(tmp_path / "model", llama(), tokenizer()), tmp_path / "exploded"
+    (tmp_path / "model" / name).write_bytes(pickle.dumps({"x": Bomb(mark)}))
+    pg.load_pair(folder, precision="fp32")  # beside sound weights it is only not looked at
+    (tmp_path / "model" / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match=f"pair: 'model' cannot .* never read: {name}"):
+        pg.load_pair(folder, precision="fp32")
+    assert not mark.exists()
+
+
+def with_code(folder: Path, mark: Path, model_type: str) -> None:
+    """Make a saved model ask for code of its own, for model, configuration and tokenizer."""
+    code = f"from pathlib import Path\nPath({str(mark)!r}).touch()\n"
+    (folder / "own.py").write_text(code)
+    for name, keys in (
+        ("config.json", ("AutoConfig", "AutoModelForCausalLM")),
+        ("tokenizer_config.json", ("AutoTokenizer",)),
+    ):
+        record = json.loads((folder / name).read_text())
+        record["auto_map"] = {
+            k: ["own.Own", "own.Own"] if k == "AutoTokenizer" else "own.Own" for k in keys
+        }
+        if name == "config.json":
+            record["model_type"] = model_type
+        (folder / name).write_text(json.dumps(record))
+
+
+def test_code_of_a_repository_is_never_run(tmp_path: Path) -> None:
+    """A model that transformers knows loads without it; any other is refused."""
+    folder, mark = save(tmp_path / "model", llama(), tokenizer()), tmp_path / "ran"
+    with_code(tmp_path / "model", mark, "llama")
+    assert pg.load_pair(folder, precision="fp32").vocab_size == 64
+    with_code(tmp_path / "model", mark, "own")
+    with pytest.raises(
+        ValueError, match="pair: 'model' .* code of its own repository, which is nev"
+    ):
+        pg.load_pair(folder, precision="fp32")
+    assert not mark.exists()
+
+
+def test_weights_under_another_name_are_safetensors_too(tmp_path: Path) -> None:
+    folder = save(tmp_path / "model", llama(), tokenizer())
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    config["transformers_weights"] = "adapter_model.bin"
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="names weights that are not safetensors"):
+        pg.load_pair(folder, precision="fp32")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+@pytest.mark.parametrize("contents", [b"", b"{", b"\xff" * 100, b"[" * 10_000])
+def test_a_broken_file_is_one_line_without_paths(
+    tmp_path: Path, name: str, contents: bytes
+) -> None:
+    """The page shows the line to visitors, who need not know where the files lie."""
+    folder = save(tmp_path / "model", llama(), tokenizer())
+    (tmp_path / "model" / name).write_bytes(contents)
+    with pytest.raises(ValueError, match="pair: 'model' cannot be loaded: .") as caught:
+        pg.load_pair(folder, precision="fp32")
+    assert len(str(caught.value).splitlines()) == 1 and str(tmp_path) not in str(caught.value)
+
+
+def test_a_pair_that_does_not_fit_is_refused_before_any_weight_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = save(tmp_path / "model", llama(), tokenizer())
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"not looked at")
+    monkeypatch.setattr("playground.memory.available", lambda *_: 1000)
+    with pytest.raises(
+        ValueError, match=r"needs about 0\.0 GB of memory, and 0\.0 GB are free on cpu"
+    ):
+        pg.load_pair(folder, precision="fp32")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")],
+)
+def test_memory_that_runs_out_while_loading_is_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    folder = save(tmp_path / "model", llama(), tokenizer())
+
+    def failing(*_: Any, **__: Any) -> Any:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr("playground.weights.load_model", failing)
+        with pytest.raises(
+            ValueError, match="pair: 'model' .*: memory ran out; use a smaller pair"
+        ):
+            pg.load_pair(folder, precision="fp32")
+    assert pg.load_pair(folder, precision="fp32").vocab_size == 64
+
+
+def test_ids_that_the_target_lacks_are_refused() -> None:
+    """A tokenizer of more ids than the model has embeddings would fault a GPU for good; so would
+    an added token that only a prompt may name."""
+    with pytest.raises(ValueError, match="target: it knows 8 ids, and its tokenizer writes 11"):
+        ModelPair(llama(8), tokenizer=tokenizer())
+    tok = tokenizer()
+    tok.add_tokens(["<extra>"])
+    pair = ModelPair(llama(11), tokenizer=tok)
+    with pytest.raises(ValueError, match="prompt: '<extra>' is not allowed"):
+        pg.decode(pair, "ab<extra>", "greedy", raw=True)
+    assert pg.decode(pair, "ab", "greedy", max_new_tokens=2, raw=True).token_ids
+
+
+@needs_weights
+def test_a_broken_copy_of_the_converted_weights_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy is an optimisation: half a file, as a full disk leaves it, costs the conversion."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    source = next((ASSETS / "models" / "chat-target").glob("*.gguf"))
+    sound = _converted(source, torch.bfloat16)
+    kept = next((tmp_path / "decoding-playground").glob("*.safetensors"))
+    kept.write_bytes(kept.read_bytes()[:1000])
+    again = _converted(source, torch.bfloat16)
+    assert all(torch.equal(sound[name], again[name]) for name in sound)
+    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
 
 
 def test_a_corrupt_weights_file_is_one_clear_error(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
     ({"runs": {"b": {"method": "<b>"}}}, "runs: {'b': {'method': '<b>'}} is not allowed"),
     ({"runs": {"b": 5}}, "runs: "),
     ({"runs": {str(i): {"method": "greedy"} for i in range(9)}}, "runs: '9 runs'"),
-    ({"runs": "{"}, "runs: '{' is not allowed; use a JSON object."),
+    ({"runs": "{"}, "runs: '{' is not allowed; use a JSON object (not JSON)."),
     ({"temperature": "hot"}, "temperature: 'hot' is not allowed"),
     ({"temperature": -1}, "temperature: -1 is not allowed"),
     ({"temperature": True}, "temperature: True is not allowed"),

@@ -205,7 +205,7 @@ def _measuring(worker: Worker, settings: list[gr.Slider], say: Words) -> None:
     ) -> Iterator[tuple[Any, Any]]:
         yield line(say("cost.measuring")), gr.skip()
         with worker.request(request.session_hash) as stop:
-            search = _bounded(width, prompt, steps)
+            search = bounded(width, prompt, steps)
             work = partial(_searches, search, stop, worker.settings.deadline_s)
             try:
                 shape, results = worker.call(_PAIR, work, stop, lambda pair: _GPU_S)
@@ -228,7 +228,7 @@ def _measuring(worker: Worker, settings: list[gr.Slider], say: Words) -> None:
     )
 
 
-def _bounded(width: float, prompt: float, steps: float) -> tuple[int, int, int]:
+def bounded(width: float, prompt: float, steps: float) -> tuple[int, int, int]:
     """The search that is run: as set above, within bounds."""
     most = _MOST
     return min(int(width), most[0]), max(1, min(int(prompt), most[1])), min(int(steps), most[2])

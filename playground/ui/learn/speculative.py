@@ -141,8 +141,8 @@ def _laws(say: Words) -> tuple[gr.Textbox, gr.Slider]:
         return {typed: presets[name], better: 0, **draw(presets[name], 0)}
 
     shown = [error, numbers, bars]
-    for part in (typed, better):
-        part.input(draw, [typed, better], shown, **DRAG)
+    for listen in (typed.change, better.input):  # `input` of a text box misses what is pasted
+        listen(draw, [typed, better], shown, **DRAG)
     preset.input(take, preset, [typed, better, *shown], **DRAG)
     return typed, better
 

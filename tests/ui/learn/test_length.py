@@ -47,7 +47,7 @@ def test_the_visitors_setting_is_marked_and_added_where_it_is_another() -> None:
     ("values", "said"),
     [
         ((*CHAPTER, "length", 1.0), "<b>B wins</b>. Both score alike at α = 0.543: A wins below"),
-        ((*CHAPTER, "gnmt", 0.6), "<b>A wins</b>. Both score alike at α = 0.927: A wins below"),
+        ((*CHAPTER, "gnmt", 0.6), "<b>A wins</b>. Both score alike at α = 0.928: A wins below"),
         ((10, 0.85, 5, 0.8, "length", 1.0), "<b>A wins</b>. Both score alike at α = 0.543: B wins"),
         ((*CHAPTER, "none", 1.0), "<b>A wins</b>. Without a norm α changes nothing."),
         ((5, 0.8, 5, 0.85, "length", 1.0), "<b>B wins</b>. No α changes the order"),
