@@ -152,6 +152,9 @@ def test_a_phone_sees_one_column_and_never_scrolls_sideways(
     """Case 72."""
     context = chromium(375, 800)
     visitor = Visitor(context, page_url, f"?__theme={theme}")
+    assert not visitor.tab.locator("#editor").is_visible()
+    visitor.tab.click("#editor-toggle button")
+    assert visitor.tab.locator("#param-divergence_budget").is_visible()
     visitor.run(tokens=12)
     visitor.wait_done()
     width, lefts = visitor.tab.evaluate(

@@ -23,6 +23,7 @@ class Sweeper(Visitor):
         super().__init__(context, url, query)
         self.tab.locator("#sweep > button").click()
         self.tab.locator("#sweep-run").wait_for()
+        self.choose("sweep-pair", "SmolLM2")  # the one that the page has in memory
 
     def fill(self, **values: object) -> None:
         """Type into the form's boxes."""
@@ -40,7 +41,6 @@ class Sweeper(Visitor):
 
     def small(self) -> None:
         """A sweep of two verses through four configurations."""
-        self.choose("sweep-pair", "SmolLM2")  # what the page has in memory
         self.choose("sweep-dataset", "Bible")
         self.methods("Sample", "Mentored")
         self.fill(limit=2, lengths="2, 3", budgets="0.2", vary="", max_new_tokens=8)

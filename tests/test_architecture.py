@@ -71,6 +71,7 @@ UI_MAY_IMPORT = {
     "playground.results",
     "playground.quality",
     "playground.experiments",
+    "playground.experiments.article",
     "playground.experiment_charts",
     "playground.frontier_chart",
 }

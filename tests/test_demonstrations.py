@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from playground.demonstrations.costs import beam_searches, shape_of
 from playground.demonstrations.rules import (
     MAX_DRAWS,
     family,
@@ -29,7 +30,7 @@ from playground.demonstrations.searches import (
     stopping_search,
     tree_step,
 )
-from playground.lessons import tree
+from playground.lessons import cost, tree
 from playground.lessons.mentoring import (
     ARTICLE_CURVE,
     ARTICLE_DRAFT,
@@ -45,7 +46,9 @@ from playground.models import ModelPair
 from playground.session import decode
 from playground.ui.lab import PRESETS
 from playground.verifiers import VERIFIERS
+from tests import models_zoo
 from tests.table_lm import TableLM as RandomLM
+from tests.ui.learn.idle import WordPair
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "two_step_tree.json").read_text())
 ARTICLE = ARTICLE_TARGET, ARTICLE_DRAFT
@@ -336,3 +339,26 @@ def test_strictly_convex_divergences_share_one_curve() -> None:
                 assert best.acceptance >= point.acceptance - 1e-7
             else:
                 assert best.acceptance == pytest.approx(point.acceptance, abs=1e-5)
+
+
+# --- what beams cost ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lean", [True, False])
+def test_a_caches_own_bytes_equal_the_formulas(lean: bool) -> None:
+    pair = WordPair(models_zoo.model("llama"), lean=lean, name="tiny")
+    shape = shape_of(pair)
+    assert shape is not None and (shape.layers, shape.kv_heads, shape.head_dim) == (2, 2, 4)
+    for width, result in beam_searches(pair, (1, 4), 40, 12).items():
+        found, formula = cost.measured(result, width), cost.cost(shape, width, 40, 12)
+        assert (found.prompt, found.steps) == (40, 12)
+        assert (found.kv_bytes, found.kv_bytes_naive) == (formula.shared_bytes, formula.naive_bytes)
+        assert result.finish_reason == "length" and found.ms_per_token is not None
+
+
+def test_shapes_of_other_families() -> None:
+    shape = shape_of(models_zoo.pair("gpt2"))
+    config = models_zoo.model("gpt2").config
+    assert shape is not None and shape.kv_heads == config.n_head and shape.layers == config.n_layer
+    assert shape_of(models_zoo.pair("t5")) is None
+    assert shape_of(ModelPair(RandomLM(5))) is None

@@ -190,6 +190,10 @@
     embed: openEmbed,
     snippet: (button) => copy(button.previousElementSibling.value, button),
     close: (button) => button.closest("dialog").close(),
+    editor(button) {
+      const open = document.documentElement.classList.toggle("dp-editing");
+      button.setAttribute("aria-expanded", String(open));
+    },
     lesson(button) {
       const tab = document.querySelector(`#lessons [data-tab-id=${button.dataset.lesson}]`);
       tab.click();

@@ -51,9 +51,7 @@ def claims(rows: Sequence[dict[str, Any]], references: Mapping[str, str | None])
     sentences' and pooled over draft lengths, which leave a method's law as it is.
     """
     runs = Runs(rows)
-    sampled = [c for c in runs.labels if _is(runs, c, "sample")]
-    exact = [c for c in runs.labels if _is(runs, c, "speculative")]
-    lossy = [c for c in runs.labels if _is(runs, c, "mentored")]
+    sampled, exact, lossy = map(runs.of_method, ("sample", "speculative", "mentored"))
     fastest = {kind: _fastest(runs, some) for kind, some in (("exact", exact), ("lossy", lossy))}
     found = [
         _speed_claim(runs, "speculative_gain", fastest["exact"], next(iter(sampled), None)),
@@ -68,11 +66,6 @@ _PUBLISHED = {
     "mentored_speedup": MENTORED_SPEED / SAMPLING_SPEED,
     "mentored_gain": MENTORED_SPEED / SPECULATIVE_SPEED,
 }
-
-
-def _is(runs: Runs, label: str, method: str) -> bool:
-    row = runs.first(label)
-    return bool(row["method"] == method and row["model"] == "target")
 
 
 def _fastest(runs: Runs, labels: Sequence[str]) -> str | None:

@@ -108,9 +108,9 @@ def duels(rows: Sequence[dict[str, Any]]) -> tuple[list[Duel], list[Verdict]]:
     found: list[Duel] = []
     verdicts: list[Verdict] = []
     rivals: dict[str, list[str]] = {}
-    for label in runs.labels:
+    for label in runs.of_method("speculative"):
         rule = _rule(runs.first(label))
-        if rule is not None and rule not in ("exact", "block", "mentored"):
+        if rule not in ("exact", "block"):
             rivals.setdefault(rule, []).append(label)
     for measure in MEASURES:
         curve = _mentored(runs, measure)
@@ -122,16 +122,14 @@ def duels(rows: Sequence[dict[str, Any]]) -> tuple[list[Duel], list[Verdict]]:
     return found, verdicts
 
 
-def _rule(row: Row) -> str | None:
-    """The rule of a speculative loop over the target; None for other methods."""
-    if row["model"] != "target" or not row["num_tested"]:
-        return None
-    own = "mentored" if row["method"] == "mentored" else "exact"
-    return str(row["params"].get("verifier", own))
+def _rule(row: Row) -> str:
+    """The rule of a run of speculative decoding."""
+    return str(row["params"].get("verifier", "exact"))
 
 
 def _mentored(runs: Runs, measure: str) -> _Curve:
-    labels = [c for c in runs.labels if _rule(runs.first(c)) in ("exact", "mentored")]
+    exact = [c for c in runs.of_method("speculative") if _rule(runs.first(c)) == "exact"]
+    labels = exact + runs.of_method("mentored")
 
     def each(of: Callable[[Runs, str], Array]) -> Array:
         return np.stack([of(runs, label) for label in labels], axis=1)

@@ -35,9 +35,8 @@ def gains(
         kind: Runs([row for row in rows if row["kind"] == kind], seed)
         for seed, kind in enumerate(kinds)
     }
-    budgets = list(
-        dict.fromkeys(row["params"]["divergence_budget"] for row in rows if _is_mentored(row))
-    )
+    known = [own.first(c) for own in runs.values() for c in own.of_method("mentored")]
+    budgets = list(dict.fromkeys(row["params"]["divergence_budget"] for row in known))
     found = [_gain(kind, own, d, answers) for d in budgets for kind, own in runs.items()]
     contrasts = [
         contrast_of(d, name, interval(_contrast(runs, d, of)))
@@ -47,21 +46,13 @@ def gains(
     return found, contrasts
 
 
-def _is_mentored(row: Mapping[str, Any]) -> bool:
-    return bool(row["method"] == "mentored")
-
-
 def _label(runs: Runs, budget: float) -> str:
-    rows = {label: runs.first(label) for label in runs.labels}
-    return next(
-        label
-        for label, row in rows.items()
-        if _is_mentored(row) and row["params"]["divergence_budget"] == budget
-    )
+    mentored = runs.of_method("mentored")
+    return next(c for c in mentored if runs.first(c)["params"]["divergence_budget"] == budget)
 
 
 def _by_method(runs: Runs, method: str) -> str:
-    return next(label for label in runs.labels if runs.first(label)["method"] == method)
+    return runs.of_method(method)[0]
 
 
 def _accepted_more(runs: Runs, budget: float) -> Array:

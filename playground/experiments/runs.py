@@ -35,6 +35,11 @@ class Runs:
         """One row of a configuration, for its method and settings."""
         return self.rows[label, self.prompts[0]]
 
+    def of_method(self, method: str, model: str = "target") -> list[str]:
+        """The labels of the configurations that run this method, on this model of the pair."""
+        rows = [(label, self.first(label)) for label in self.labels]
+        return [label for label, row in rows if (row["method"], row["model"]) == (method, model)]
+
     def over(self, labels: Sequence[str], part: Part, whole: Part) -> Array:
         """Σ part / Σ whole over all rows of these configurations, for every resample; NaN where
         there is none."""

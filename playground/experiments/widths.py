@@ -37,24 +37,23 @@ def _norm(runs: Runs, label: str) -> str:
 def _best_widths(runs: Runs, scores: Mapping[str, TextScores]) -> dict[str, str]:
     """The label of the beam search of highest BLEU, by norm."""
     found: dict[str, str] = {}
-    for label in runs.labels:
-        if runs.first(label)["method"] == "beam":
-            other = found.setdefault(_norm(runs, label), label)
-            if scores[label].bleu[0] > scores[other].bleu[0]:
-                found[_norm(runs, label)] = label
+    for label in runs.of_method("beam"):
+        other = found.setdefault(_norm(runs, label), label)
+        if scores[label].bleu[0] > scores[other].bleu[0]:
+            found[_norm(runs, label)] = label
     return found
 
 
 def _proven(runs: Runs) -> Texts:
     """The texts that are proven to be the most probable ones, by prompt id."""
-    exact = (label for label in runs.labels if runs.first(label)["method"] == "exact")
+    exact = runs.of_method("exact")
     return {row["prompt_id"]: row["text"] for c in exact for row in runs.of(c) if row["proven"]}
 
 
 def _point(
     runs: Runs, label: str, answers: Sequence[str], scores: TextScores, best: TextScores
 ) -> WidthPoint:
-    rows, is_exact = runs.of(label), runs.first(label)["method"] == "exact"
+    rows, is_exact = runs.of(label), label in runs.of_method("exact")
     optima = _proven(runs)
 
     def mean(part: Part) -> Interval | None:

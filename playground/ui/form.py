@@ -215,6 +215,8 @@ def _names(runs: Runs, say: Words) -> gr.CheckboxGroup:
 def _editor(runs: Runs, pair: str, say: Words) -> tuple[Any, ...]:
     """The settings of one run, and what can be done with it: the last fields of `Form`."""
     values = own_values(runs.edited)
+    toggle = '<button data-do="editor" aria-expanded="false" aria-controls="editor">{}</button>'
+    markup(toggle.format(say("edit.open")), "editor-toggle")  # on a phone
     with gr.Column(elem_id="editor"):
         with gr.Row(elem_id="editor-head"):
             edited = gr.Dropdown(

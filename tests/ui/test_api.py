@@ -36,7 +36,7 @@ def refusal(client: Client, api_name: str, **values: Any) -> str:
 
 def test_only_the_documented_endpoints_are_public(client: Client) -> None:
     api: Any = client.view_api(return_format="dict")
-    assert set(api["named_endpoints"]) == {"/compare", "/decode", "/solve", "/pairs"}
+    assert set(api["named_endpoints"]) == {"/compare", "/decode", "/solve", "/pairs", "/sweep"}
     assert api["unnamed_endpoints"] == {}
 
 
@@ -110,7 +110,7 @@ def test_the_same_endpoints_are_mcp_tools(page_url: str) -> None:
 
     with ThreadPoolExecutor(1) as other:  # playwright's loop may run on this thread
         tools, good, bad = other.submit(lambda: asyncio.run(ask())).result()
-    assert tools == {"compare", "decode", "solve", "pairs"}
+    assert tools == {"compare", "decode", "solve", "pairs", "sweep"}
     assert not good.isError and "divergence_spent" in good.content[0].text
     assert bad.isError and "budget" in bad.content[0].text
 

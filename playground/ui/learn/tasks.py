@@ -40,7 +40,6 @@ def lesson(worker: Worker, say: Words) -> None:
         return
     gains: list[TaskGain] = found["gains"]
     contrasts: list[Contrast] = found["contrasts"]
-    budgets = list(dict.fromkeys(gain.budget for gain in gains))
     total = count(found["num_prompts"])
     each = count(max(gain.num_prompts for gain in gains))
     text(say("tasks.text", count=total, each=each))
@@ -54,6 +53,17 @@ def lesson(worker: Worker, say: Words) -> None:
         count=total,
         found=_contrast(asked, say),
     )
+    _curves(gains, say)
+    _answer(gains, contrasts, say)
+    text(say("tasks.note"))
+    heading(say("tasks.limits"))
+    text(say("tasks.limits.text"))
+    origin("tasks", found, say)
+    sources(say, (say("tasks.source"), _ARTICLE))
+
+
+def _curves(gains: Sequence[TaskGain], say: Words) -> None:
+    """Gain over loss, and the choice of what is drawn."""
     words = answer_words(say)
     quantity = gr.Radio(
         [(words[name], name) for name in TASK_SCALES],
@@ -63,6 +73,11 @@ def lesson(worker: Worker, say: Words) -> None:
     )
     curves = figure(draw("accepted_more", gains, say), "tasks-curves")
     quantity.input(lambda name: draw(name, gains, say), quantity, curves, **LIGHT)
+
+
+def _answer(gains: Sequence[TaskGain], contrasts: Sequence[Contrast], say: Words) -> None:
+    """The answer and the table, at a chosen budget."""
+    budgets = dict.fromkeys(gain.budget for gain in gains)
     budget = gr.Radio(
         [(f"{d:g}", d) for d in budgets],
         value=_BUDGET,
@@ -76,11 +91,6 @@ def lesson(worker: Worker, say: Words) -> None:
         return answer_html(chosen, gains, contrasts, say), gains_html(chosen, gains, say)
 
     budget.input(show, budget, [answer, table], **LIGHT)
-    text(say("tasks.note"))
-    heading(say("tasks.limits"))
-    text(say("tasks.limits.text"))
-    origin("tasks", found, say)
-    sources(say, (say("tasks.source"), _ARTICLE))
 
 
 def draw(quantity: str, gains: Sequence[TaskGain], say: Words) -> go.Figure:

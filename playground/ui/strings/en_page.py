@@ -34,6 +34,7 @@ PAGE: dict[str, str] = {
     "pair.failed": "not loaded: {reason}",
     "pair.unavailable": "The models could not be loaded: {reason}",
     "advanced": "More settings for every run",
+    "edit.open": "Settings of single runs",
     "edit.label": "Settings of",
     "edit.name": "Name",
     "edit.duplicate": "Duplicate",

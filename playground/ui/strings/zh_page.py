@@ -34,6 +34,7 @@ PAGE: dict[str, str] = {
     "pair.failed": "未能加载：{reason}",
     "pair.unavailable": "模型未能加载：{reason}",
     "advanced": "所有运行的更多设置",
+    "edit.open": "单个运行的设置",
     "edit.label": "编辑哪个运行",
     "edit.name": "名称",
     "edit.duplicate": "复制一份",
