@@ -40,7 +40,7 @@ def walk(visitor: Visitor) -> Iterator[str]:
     """From the lesson that is open to the last, by the buttons at their ends: each one's slug."""
     for slug in LESSONS[:-1]:
         yield slug
-        visitor.tab.locator(f"#lesson-{slug} .dp-next").click()
+        visitor.tab.locator(f"#lesson-{slug} .dp-turns .dp-next").click()
     yield LESSONS[-1]
 
 
@@ -73,10 +73,10 @@ def test_the_way_to_the_next_lesson_and_the_address_that_follows(
     screen: Any, page_url: str
 ) -> None:
     visitor = Visitor(screen, page_url, address("tree"))
-    visitor.tab.locator("#lesson-tree .dp-next").click()
+    visitor.tab.locator("#lesson-tree .dp-turns .dp-next").click()
     assert "One beam step" in title(visitor)
     visitor.tab.wait_for_function("location.search.includes('lesson=step')")
-    visitor.tab.locator("#lesson-step .dp-previous").click()
+    visitor.tab.locator("#lesson-step .dp-turns .dp-previous").click()
     visitor.tab.wait_for_function("location.search.includes('lesson=tree')")
     visitor.tab.locator("#lessons [role=tab]").nth(2).click()
     visitor.tab.wait_for_function("location.search.includes('lesson=stopping')")

@@ -55,6 +55,7 @@ UI_MAY_IMPORT = {
     "playground.axes",
     "playground.tables",
     "playground.verifiers",
+    "playground.proposers",
     "playground.charts",
     "playground.metrics",
     "playground.lessons",

@@ -31,7 +31,7 @@ PLACES = {
     "draft": ("playground.proposers:DraftModel._feed", "speculative", 3),
     "rollback": ("playground.cache:LayeredState.rollback", "speculative", 2),
     "rule": ("playground.verification:TokenwiseVerifier.verify", "speculative", 2),
-    "solver": ("playground.verifiers:solve", "mentored", 1),
+    "solver": ("playground.verifiers:solution", "mentored", 1),
     "warping": ("playground.sampling:Warper.probs", "sample", 3),
     "draw": ("playground.sampling:Draws.categorical", "sample", 3),
     "beam": ("playground.methods.beam_group:Group.step", "beam", 2),

@@ -114,7 +114,7 @@ def test_the_default_precision_is_the_fastest_here(
     ids=["permuted tokens", "another end token"],
 )
 def test_different_tokenizers_are_refused(tmp_path: Path, other: Any, reason: str) -> None:
-    """Case 33: contents and special ids are compared, not sizes."""
+    """Cases 33 and 34: contents and special ids are compared, not sizes; no other draft serves."""
     target = save(tmp_path / "target", llama(), tokenizer())
     draft = save(tmp_path / "draft", llama(), other)
     with pytest.raises(ValueError, match=f"draft: its tokenizer differs .*{reason}"):
@@ -318,7 +318,7 @@ def test_overlong_requests_are_refused_before_any_model_runs() -> None:
 
 @pytest.mark.parametrize("prompt", [[], [64], [-1], [1.5], [[1, 2], [3]], [True]])
 def test_bad_ids_are_refused(prompt: Any) -> None:
-    """Case 40 among them: one prompt at a time."""
+    """Cases 2 and 40 among them: one prompt at a time, so no batch changes its lengths."""
     with pytest.raises(ValueError, match=r"prompt: .* use one flat list of token ids from 0 to 63"):
         pg.decode(ModelPair(llama()), prompt, "greedy")
 

@@ -97,6 +97,7 @@ def _report(request: Request) -> Report:
     found = summarise(request.configs, rows, references, request.seed)
     notes = []
     (request.out / SUMMARY).write_text(rows_to_csv(found.records), encoding="utf-8")
+    record.sign(request.out, found.signatures)
     if found.records:
         figure = frontier(found.records, *found.front)
         figure.write_html(request.out / FIGURE, include_plotlyjs=True)

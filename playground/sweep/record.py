@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -102,13 +102,22 @@ def write(
     for name, value in same.items():
         if known and known["sweep"].get(name) != value:
             raise fail("out", str(folder), f"another folder: this one's rows have another {name}")
-    record = {
-        "sweep": same,
-        "configurations": to_json(list(configs)),
-        "visits": [*known.get("visits", ()), this],
-    }
+    visits = [*known.get("visits", ()), this]
+    found = {"sweep": same, "configurations": to_json(list(configs)), "visits": visits}
+    _replace(folder, found)
+
+
+def sign(folder: Path, signatures: Mapping[str, str]) -> None:
+    """Add sacrebleu's signatures of the summary's scores to the folder's record."""
+    path = folder / NAME
+    found = json.loads(path.read_text(encoding="utf-8")) | {"signatures": dict(signatures)}
+    _replace(folder, found)
+
+
+def _replace(folder: Path, found: Mapping[str, Any]) -> None:
+    """Write the record in one step."""
     partial = folder / f"{NAME}.partial"
-    partial.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    partial.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     partial.replace(folder / NAME)
 
 

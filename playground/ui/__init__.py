@@ -17,7 +17,7 @@ from playground.ui.door import Door
 from playground.ui.files import KEEP_S, own_uploads
 from playground.ui.header import header_html
 from playground.ui.markup import markup
-from playground.ui.operations import log_to_stderr, readiness
+from playground.ui.operations import log_to_stderr, reach_itself, readiness
 from playground.ui.page import Page
 from playground.ui.strings import ENGLISH, Words
 from playground.ui.tabs.about import about_tab
@@ -39,6 +39,7 @@ def build() -> Page:
     Two layouts rather than one that is translated: labels, helps and choices are then right from
     the first paint. The script sends a visitor to the one their browser or link asks for.
     """
+    reach_itself()
     log_to_stderr()
     worker = Worker(PageSettings.from_environment())
     uploads, title = own_uploads(), ENGLISH("app.title")

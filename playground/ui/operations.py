@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import secrets
 import signal
 import threading
@@ -51,6 +52,14 @@ def readiness(worker: Worker, num_waiting: Callable[[], int]) -> Route:
         return JSONResponse(record, 200 if state == "ready" else 503)
 
     return Route("/healthz", answer)
+
+
+def reach_itself() -> None:
+    """Keep a proxy of the environment from standing between the page and itself: Gradio asks its
+    own server whether it answers, and gives up where it does not."""
+    for name in ("no_proxy", "NO_PROXY"):
+        kept = [os.environ[name]] if os.environ.get(name) else []
+        os.environ[name] = ",".join([*kept, "localhost", "127.0.0.1"])
 
 
 def log_to_stderr() -> None:

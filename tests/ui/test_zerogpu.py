@@ -237,7 +237,9 @@ def test_what_is_refused_reserves_no_gpu_and_the_next_run_works(page: Page) -> N
     assert len(found["token_ids"]) == 2
 
 
-def test_a_sweep_is_refused_where_a_gpu_is_lent_by_the_second(page: Page) -> None:
-    given = {"dataset": [{"prompt": "Hi"}], "methods": ["sample"], "limit": 1}
-    with pytest.raises(Exception, match="No GPU was lent: this takes longer"):
-        page.client.predict(**given, api_name="/sweep")
+def test_a_sweep_reserves_a_gpu_for_each_of_its_turns(page: Page) -> None:
+    before = page.log.read_text("utf-8").count("GPU for")
+    given = {"dataset": [{"prompt": "Hi"}, {"prompt": "Name a colour."}], "methods": ["sample"]}
+    found = page.client.predict(**given, limit=2, max_new_tokens=3, api_name="/sweep")
+    assert len(found["rows"]) == 2
+    assert page.log.read_text("utf-8").count("GPU for") > before

@@ -43,7 +43,7 @@ def test_budgets_end_where_the_draft_is_taken_whole_and_buy_ever_less(
 ) -> None:
     laws, found = mentored.LAWS[name], mentored.bought(name)
     assert found[-1].budget == pytest.approx(divergence(laws.target, laws.draft, "kl"))
-    assert (found[0].share, found[-1].share) == (pytest.approx(0), pytest.approx(1))
+    assert [found[0].share, found[-1].share] == pytest.approx([0, 1])
     slopes = [gain.slope for gain in found if gain.slope is not None]
     assert slopes == sorted(slopes, reverse=True)
     assert mentored.gains_html(name, Words(language)).count("<tr") == 1 + len(found)
