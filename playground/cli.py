@@ -42,6 +42,7 @@ from playground.compare import (
     check_runs,
     compare_stream,
 )
+from playground.faults import first_line, is_out_of_memory
 from playground.mentored import DIVERGENCES, solve
 from playground.methods import METHODS
 from playground.models import ModelPair, load_pair
@@ -67,7 +68,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. The exit code: 0, 2 for bad input, 130 after Ctrl+C."""
+    """Run one command. The exit code: 0, 1 where disk or memory ran out, 2 for bad input, 130 after
+    Ctrl+C."""
     _settle_output()
     try:
         with warnings.catch_warnings():
@@ -76,13 +78,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             args.run(args)
             sys.stdout.flush()
     except ValueError as error:
-        _note(f"playground: {_one_line(error)}")
+        _note(f"playground: {first_line(error)}")
         return 2
     except KeyboardInterrupt:
         _note("playground: interrupted")
         return 130
     except BrokenPipeError:  # the reader, `head` perhaps, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:  # a full disk, a folder that may not be written to
+        _note(f"playground: {first_line(error)}")
+        return 1
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        _note("playground: memory ran out; fewer tokens, fewer beams or a smaller pair need less")
+        return 1
     return 0
 
 
@@ -107,11 +117,6 @@ def _utf8(arguments: Sequence[str]) -> list[str]:
 
 def _note(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def _one_line(error: Exception) -> str:
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return first or type(error).__name__
 
 
 def _print_json(record: Any) -> None:
@@ -383,7 +388,7 @@ def _load(args: argparse.Namespace, spec: PairSpec) -> tuple[ModelPair, str]:
     try:
         pair = load_pair(spec, args.device, args.precision)
     except Exception as error:  # a broken file can fail in any way inside three libraries
-        reason = _one_line(error)
+        reason = first_line(error)
         if isinstance(error, ValueError) and re.match(r"[a-z_]+: ", reason):
             raise  # the library's own message, which names what is wrong
         raise ValueError(f"pair: {spec.name!r} cannot be loaded: {reason}") from error

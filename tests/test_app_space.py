@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,12 +57,11 @@ def test_the_page_opens_at_its_address_and_in_a_frame(
     context: Any, space: tuple[str, Path]
 ) -> None:
     """Case 74: no white screen, neither alone nor in the frame that a Space's page is."""
-    url, tab = space[0], context.new_page()
-    tab.goto(url)
-    tab.wait_for_selector(".dp-card", timeout=60_000)
-    port = int(re.findall(r":(\d+)$", url)[0])
-    tab.goto("about:blank")
-    tab.set_content(f'<iframe src="http://localhost:{port}/" width="1000" height="700"></iframe>')
-    framed = tab.frame_locator("iframe")
+    url = space[0]
+    alone, around = context.new_page(), context.new_page()
+    alone.goto(url)
+    alone.wait_for_selector(".dp-card", timeout=60_000)
+    around.set_content(f'<iframe src="{url}" width="1000" height="700"></iframe>')
+    framed = around.frame_locator("iframe")
     framed.locator(".dp-card").first.wait_for(timeout=60_000)
     assert framed.locator("#prompt textarea").is_visible()

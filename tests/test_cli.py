@@ -5,6 +5,7 @@ The pair is a tiny Llama with a byte-level tokenizer, saved to a folder and load
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -298,6 +299,52 @@ def test_whatever_loading_raises_is_one_line(
     monkeypatch.setattr(cli, "load_pair", fails)
     loading = ["--pair", str(ROOT / "tests")]
     assert_refused(run(capsys, "decode", "--prompt", "x", *loading), "cannot be loaded: ")
+
+
+def test_a_full_disk_ends_a_sweep_in_one_line_and_it_goes_on_later(
+    capsys: pytest.CaptureFixture[str],
+    folders: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second row is cut in the middle, as a full disk does; the same command then completes."""
+    prompts, out = tmp_path / "prompts.txt", tmp_path / "out"
+    prompts.write_text("ab\nba\ncc\n")
+    command = ["sweep", "--dataset", str(prompts), "--out", str(out), "--methods", "greedy"]
+    command += ["--max-new-tokens", "2", *folders]
+    real, rows = os.write, []
+
+    def full(file: int, data: bytes) -> int:
+        if not data.startswith(b'{"'):
+            return real(file, data)
+        rows.append(data)
+        if len(rows) < 2:
+            return real(file, data)
+        real(file, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("playground.sweep.rows.os.write", full)
+        code, _, err = run(capsys, *command)
+    assert code == 1 and "No space left on device" in err.splitlines()[-1]
+    code, _, _ = run(capsys, *command)
+    lines = (out / "rows.jsonl").read_text().splitlines()
+    assert code == 0 and len({json.loads(line)["prompt_id"] for line in lines}) == len(lines) == 3
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("CUDA out of memory.")])
+def test_memory_that_runs_out_is_one_line(
+    capsys: pytest.CaptureFixture[str],
+    folders: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "stream", fails)
+    code, out, err = run(capsys, "decode", "--prompt", "ab", *folders)
+    assert (code, out) == (1, "") and "memory ran out" in err.splitlines()[-1]
 
 
 def test_ctrl_c(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
 from playground.arguments import parameters
-from playground.catalog import page_pair
+from playground.catalog import has_draft
 from playground.datasets import Dataset, Example, dataset_of, embedded, load_dataset
 from playground.params import check as check_value
 from playground.params import fail, lookup
@@ -57,7 +58,16 @@ def named_dataset(dataset: Any, limit: Any, seed: int) -> Dataset:
             raise fail("dataset", f"{len(dataset)} records", f"from 1 to {_MAX_PROMPTS} records")
         return dataset_of(dataset, limit=limit, seed=seed)
     known = {name: name for name in embedded()}
-    return load_dataset(lookup(known, dataset, "dataset"), limit=limit, seed=seed)
+    name = lookup(known, dataset, "dataset")
+    if isinstance(limit, int):
+        return _embedded(name, limit, seed)
+    return load_dataset(name, limit=limit, seed=seed)
+
+
+@lru_cache(maxsize=32)
+def _embedded(name: str, limit: int, seed: int) -> Dataset:
+    """The form asks for the same ones at every change."""
+    return load_dataset(name, limit=limit, seed=seed)
 
 
 def check_seed(seed: Any) -> int:
@@ -70,7 +80,7 @@ def check_seed(seed: Any) -> int:
 def sweep_request(
     settings: PageSettings,
     *,
-    pair: str,
+    pair: Any,
     dataset: Dataset,
     runs: dict[str, dict[str, Any]],
     common: dict[str, Any],
@@ -79,15 +89,16 @@ def sweep_request(
     command: str = "",
 ) -> SweepRequest:
     """The sweep of these runs over these prompts. Raises ValueError for what this page refuses."""
-    has_draft = page_pair(pair).draft is not None
+    check_bool("raw", raw)
+    name = pair_named(pair, settings)
     if not 1 <= len(runs) <= _MAX_CONFIGS:
         raise fail("runs", f"{len(runs)} configurations", f"from 1 to {_MAX_CONFIGS}")
-    configs, law = configurations(runs, common, has_draft)
+    configs, law = configurations(runs, common, has_draft(name))
     for example in dataset.examples:
         check_prompt(example.prompt, settings)
     for config in configs:
         check_limit(check(config.method, config.params).flat()["max_new_tokens"], settings)
-    asked = SweepRequest(pair, dataset, configs, law, seed, raw, command)
+    asked = SweepRequest(name, dataset, configs, law, seed, raw, command)
     if asked.tokens() > settings.max_work:
         raise ValueError(
             f"limit: {len(dataset.examples)} prompts × {len(configs)} configurations × their "
@@ -142,27 +153,31 @@ def sweep_endpoint(worker: Worker) -> Callable[..., Any]:
         """
         lists = {"num_draft_tokens": draft_lengths, "divergence_budget": budgets, "verifier": rules}
         common = {"max_new_tokens": max_new_tokens, "temperature": temperature}
-        settings = worker.settings
         with refusals(), worker.request(request.session_hash) as stop:
-            check_bool("raw", raw)
-            check_bool("draft_alone", draft_alone)
-            varied = {k: v for k, v in lists.items() if v is not None} | as_record("vary", vary)
-            runs = grid(_methods(methods), _checked(varied), draft_alone)
             asked = sweep_request(
-                settings,
-                pair=pair_named(pair, settings),
+                worker.settings,
+                pair=pair,
                 dataset=named_dataset(dataset, limit, check_seed(seed)),
-                runs=runs,
+                runs=_grid(methods, lists, vary, draft_alone),
                 common=common | as_record("params", params),
                 seed=check_seed(seed),
                 raw=raw,
                 command="/sweep",
             )
             *_, ended = run_sweep(worker, asked, stop)
-            complete = ended.done == ended.total
-            return ended.result().to_dict() | {"complete": complete}
+            return ended.result().to_dict() | {"complete": ended.done == ended.total}
 
     return sweep
+
+
+def _grid(
+    methods: Any, lists: dict[str, Any], vary: Any, draft_alone: Any
+) -> dict[str, dict[str, Any]]:
+    """The runs of a caller's lists, those left out that are null."""
+    check_bool("draft_alone", draft_alone)
+    varied = {name: values for name, values in lists.items() if values is not None}
+    varied |= as_record("vary", vary)
+    return grid(_methods(methods), _checked(varied), draft_alone)
 
 
 def _methods(methods: Any) -> list[str]:

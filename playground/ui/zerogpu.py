@@ -65,11 +65,8 @@ def seconds_of(plans: Iterable[Plan], repeats: int, deadline_s: float) -> float:
     needed = _START_S + repeats * sum(min(deadline_s, _TOKEN_S * count) for count in tokens)
     if needed > MOST_S:
         most = int((MOST_S - _START_S) / _TOKEN_S)
-        found, known = (
-            repeats * sum(tokens),
-            f"at most {most} on this GPU: it is lent for 2 minutes",
-        )
-        raise fail("max_new_tokens", f"{found} in all runs and repeats", known)
+        found = f"{repeats * sum(tokens)} in all runs and repeats"
+        raise fail("max_new_tokens", found, f"at most {most}: a GPU is lent for {MOST_S:g} seconds")
     return needed
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from playground.ui.requests import CompareRequest, as_record, check_work, has_draft, work_of
+from playground.catalog import has_draft
+from playground.ui.requests import CompareRequest, as_record, check_work, work_of
 from playground.ui.worker import PageSettings
 
 SETTINGS = PageSettings(max_new_tokens=100)

@@ -6,6 +6,7 @@ from typing import Any
 import gradio as gr
 
 from playground.types import ResultEvent, TokensEvent
+from playground.ui.board import Board
 from playground.ui.results import Choice, Results
 from playground.ui.setup import Setup
 from playground.ui.strings import ENGLISH
@@ -25,7 +26,7 @@ def painter(**setup: Any) -> Painter:
 
 def begun(**setup: Any) -> Painter:
     made = painter(**setup)
-    made.take("", made.board_of(RUNS))
+    made.take("", Board(RUNS, "waiting", setup.get("baseline", "")))
     return made
 
 
@@ -33,7 +34,7 @@ def test_an_update_is_never_empty() -> None:
     """Gradio takes an empty dict for one missing output and fails the run."""
     made: Any = painter()
     assert list(made.paint()) == ["status"]
-    made.take("", made.board_of(RUNS))
+    made.take("", Board(RUNS, "waiting"))
     made.paint()
     assert made.paint() == {"status": gr.skip()}
 

@@ -182,25 +182,7 @@ def _pictures(say: Words) -> None:
     text(say("mentored.bars.text"))
     laws, start = LAWS[_START], Choice(_BUDGET)
     reading = read(laws, start)
-    with gr.Row(elem_classes="dp-lesson-controls"):
-        name = gr.Dropdown(
-            [(say(f"mentored.laws.{key}"), key) for key in LAWS],
-            value=_START,
-            label=say("mentored.laws"),
-            filterable=False,
-            elem_id="mentored-laws",
-            min_width=220,
-        )
-        budget = gr.Slider(
-            0,
-            reading.limit,
-            _BUDGET,
-            step=0.01,
-            label=say("mentored.budget"),
-            elem_id="mentored-budget",
-            scale=2,
-            min_width=220,
-        )
+    name, budget = _controls(reading.limit, say)
     numbers = markup(numbers_html(laws, reading, start, say), "mentored-numbers")
     bars = figure(law_bars(laws, reading, start, say), "mentored-bars")
     heading(say("mentored.rules"))
@@ -246,3 +228,27 @@ def _pictures(say: Words) -> None:
     when_opened(show, [name, budget], shown)
     budget.input(draw, [name, budget], moving, **DRAG)
     name.input(take, name, [budget, *shown], **LIGHT)
+
+
+def _controls(limit: float, say: Words) -> tuple[gr.Dropdown, gr.Slider]:
+    """The laws, and D from 0 to `limit`."""
+    with gr.Row(elem_classes="dp-lesson-controls"):
+        name = gr.Dropdown(
+            [(say(f"mentored.laws.{key}"), key) for key in LAWS],
+            value=_START,
+            label=say("mentored.laws"),
+            filterable=False,
+            elem_id="mentored-laws",
+            min_width=220,
+        )
+        budget = gr.Slider(
+            0,
+            limit,
+            _BUDGET,
+            step=0.01,
+            label=say("mentored.budget"),
+            elem_id="mentored-budget",
+            scale=2,
+            min_width=220,
+        )
+    return name, budget

@@ -147,8 +147,9 @@ class TokenLab:
         inputs += [self._budget, self._divergence, self._keep]
         drawn = self._drawn()
         self._budget.input(self._draw, inputs, drawn, **_DRAG)
-        for part in (self._position, self._divergence, self._keep, self._typed):
-            part.input(self._redraw, inputs, [*drawn, self._budget], **_DRAG)
+        parts = [self._position.input, self._divergence.input, self._keep.input]
+        for listen in (*parts, self._typed.change):  # what is pasted whole makes no input event
+            listen(self._redraw, inputs, [*drawn, self._budget], **_DRAG)
         groups = [self._source, self._of_run, self._own]
         self._source.input(self._switch, inputs, [*drawn, self._budget, *groups], **_DRAG)
         self._preset.input(
