@@ -175,6 +175,17 @@ def page_pair(name: str) -> PairSpec:
     return found
 
 
+def shown(spec: PairSpec) -> PairSpec:
+    """The pair as visitors may see it: of a folder of the operator's, its name alone."""
+
+    def name(source: str | None) -> str | None:
+        folder = folder_of(source) if source else None
+        return source if folder is None else folder.resolve().name
+
+    target = name(spec.target) or spec.target
+    return replace(spec, target=target, draft=name(spec.draft), feature=name(spec.feature))
+
+
 def _allowed(entry: str) -> PairSpec:
     """A catalogue name, or Hub ids: "owner/target" or "owner/target+owner/draft"."""
     if entry in PAIRS:

@@ -8,7 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from playground.axes import X_AXES, Y_AXES, axis_named, has, pareto, value_of
+from playground.axes import X_AXES, Y_AXES, axis_named, has, is_number, pareto, value_of
 from playground.charts import (
     AXIS,
     GREY,
@@ -22,7 +22,8 @@ from playground.charts import (
 )
 
 Record = Mapping[str, Any]
-_LENGTH = "num_draft_tokens"
+_SHORT = {"num_draft_tokens": "γ", "divergence_budget": "D"}
+_FEW = 12  # marks that may all be named
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
@@ -32,26 +33,24 @@ def frontier(
     y: str = "bleu",
     words: Mapping[str, str] = WORDS,
 ) -> go.Figure:
-    """Every configuration of a sweep with its intervals; those that differ in draft length only
-    are joined by a line; a dotted line is the Pareto front.
+    """Every configuration of a sweep with its intervals. Those that differ in draft length only, or
+    in the one knob that a method or rule was swept over, are joined by a line; where there are many
+    marks, only the ends of a line are named. A dotted line is the Pareto front.
 
     records: `sweep.summary` records; those without a value on either axis are left out.
     """
     axis_named(X_AXES, x, "x")
     axis_named(Y_AXES, y, "y")
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        if has(record, x, y):
-            groups.setdefault(_group(record), []).append(record)
+    shown = [record for record in records if has(record, x, y)]
     figure = go.Figure(_front(records, x, y, words["front"]))
     lines: dict[str, int] = {}
-    for some in groups.values():
+    for some, knob in _lines(shown):
         colour = _colour(some[0])
         dash = _DASHES[lines.setdefault(colour, 0) % len(_DASHES)]
-        lines[colour] += 1
-        figure.add_trace(_trace(some, (x, y), colour, dash, words))
+        lines[colour] += len(some) > 1
+        marks = _marks(some, knob, len(shown) <= _FEW)
+        figure.add_trace(_trace(some, _name(some, knob), marks, (x, y), colour, dash, words))
     figure.update_layout(**_layout(words[x], words[y]))
-    shown = [record for some in groups.values() for record in some]
     _keep_in_view(figure, shown, (x, y), words)
     return figure
 
@@ -87,9 +86,36 @@ def _keep_in_view(
         )
 
 
-def _group(record: Record) -> str:
-    params = {k: v for k, v in record["params"].items() if k != _LENGTH}
-    return json.dumps([record["method"], record["model"], params], sort_keys=True, default=str)
+def _lines(records: Sequence[Record]) -> list[tuple[list[Record], str | None]]:
+    """Records in lines, each with the parameter along it; None where a line is one mark."""
+    families: dict[str, list[Record]] = {}
+    for record in records:
+        rule = record["params"].get("verifier")
+        families.setdefault(json.dumps([record["method"], record["model"], rule]), []).append(
+            record
+        )
+    found: list[tuple[list[Record], str | None]] = []
+    for family in families.values():
+        knob = _knob(family)
+        groups: dict[str, list[Record]] = {}
+        for record in family:
+            rest = {k: v for k, v in record["params"].items() if k != knob}
+            groups.setdefault(json.dumps(rest, sort_keys=True, default=str), []).append(record)
+        found += [(some, knob if len(some) > 1 else None) for some in groups.values()]
+    return found
+
+
+def _knob(family: Sequence[Record]) -> str | None:
+    """What the members differ in: the draft length, else the only number that varies."""
+    values: dict[str, set[Any]] = {}
+    for record in family:
+        for name, value in record["params"].items():
+            if is_number(value):
+                values.setdefault(name, set()).add(value)
+    varied = [name for name, some in values.items() if len(some) > 1]
+    if "num_draft_tokens" in varied:
+        return "num_draft_tokens"
+    return varied[0] if len(varied) == 1 else None
 
 
 def _colour(record: Record) -> str:
@@ -98,12 +124,14 @@ def _colour(record: Record) -> str:
 
 def _trace(
     records: Sequence[Record],
+    name: str,
+    marks: Sequence[str],
     axes: tuple[str, str],
     colour: str,
     dash: str,
     words: Mapping[str, str],
 ) -> go.Scatter:
-    """One line: a mark for every draft length, its interval on both axes."""
+    """One line: a mark for every configuration, its interval on both axes."""
     x, y = axes
     first = records[0]
     rule = str((first["params"] or {}).get("verifier"))
@@ -113,8 +141,8 @@ def _trace(
         error_x=_errors(records, x, colour),
         error_y=_errors(records, y, colour),
         mode="lines+markers+text" if len(records) > 1 else "markers+text",
-        name=escape(_name(records)),
-        text=[_mark(record, len(records)) for record in records],
+        name=escape(name),
+        text=[escape(mark) for mark in marks],
         textposition="top center",
         textfont={"color": GREY, "size": 11},
         line={"color": colour, "dash": dash, "width": 1.5},
@@ -128,15 +156,29 @@ def _trace(
     )
 
 
-def _name(records: Sequence[Record]) -> str:
+def _name(records: Sequence[Record], knob: str | None) -> str:
     """What the labels of a line have in common."""
-    label, length = str(records[0]["label"]), records[0]["params"].get(_LENGTH)
-    return label.replace(f" γ {length}", "") if len(records) > 1 else label
+    label = str(records[0]["label"])
+    if knob is None:
+        return label
+    value = _value(records[0], knob)
+    rule = records[0]["params"].get("verifier")
+    for words in (_SHORT.get(knob, ""), "" if rule else knob.replace("_", " "), ""):
+        label = label.replace(f" {words} {value}" if words else f" {value}", "", 1)
+    return label
 
 
-def _mark(record: Record, count: int) -> str:
-    length = record["params"].get(_LENGTH)
-    return f"γ {length}" if count > 1 and length is not None else escape(str(record["label"]))
+def _marks(records: Sequence[Record], knob: str | None, every: bool) -> list[str]:
+    """The texts at the marks of a line; unless `every`, at its ends only."""
+    if knob is None:
+        return [str(record["label"]) for record in records]
+    texts = [f"{_SHORT.get(knob, '')} {_value(record, knob)}".strip() for record in records]
+    last = len(texts) - 1
+    return [text if every or i in (0, last) else "" for i, text in enumerate(texts)]
+
+
+def _value(record: Record, knob: str) -> str:
+    return f"{record['params'][knob]:g}"
 
 
 def _errors(records: Sequence[Record], name: str, colour: str) -> dict[str, Any]:

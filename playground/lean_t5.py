@@ -16,7 +16,8 @@ from torch import Tensor
 from transformers import T5ForConditionalGeneration
 
 from playground.cache import LayeredState, SharedPromptLayer, device_of
-from playground.llama import fuse
+from playground.llama import fuse, norm
+from playground.quantized import Dense, Product, quantised
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -40,16 +41,16 @@ def fits(model: Any) -> bool:
 
 
 class _Stack:
-    """The weights of an encoder or decoder, fused by input."""
+    """The weights of an encoder or decoder, fused by input; `product` multiplies by them."""
 
-    def __init__(self, stack: Any) -> None:
+    def __init__(self, stack: Any, product: Product) -> None:
         config = stack.config
         self.heads, self.eps = config.num_heads, config.layer_norm_epsilon
         self.embedding = stack.embed_tokens.weight
         self.act = _ACTIVATIONS[config.dense_act_fn]
         self.gated = config.is_gated_act
         self.norm = stack.final_layer_norm.weight
-        self.layers = [_Layer(block) for block in stack.block]
+        self.layers = [_Layer(block, product) for block in stack.block]
         self._attention = stack.block[0].layer[0].SelfAttention
         self._bias = torch.empty(0)
         self._size = 0
@@ -81,56 +82,64 @@ class _Stack:
 
     def feed_forward(self, x: Tensor, layer: _Layer) -> Tensor:
         """x plus the layer's feed-forward part."""
-        inner = F.linear(F.rms_norm(x, x.shape[-1:], layer.norm_ff, self.eps), layer.wi)
+        inner = layer.wi(norm(x, layer.norm_ff, self.eps))
         if self.gated:
             gate, up = inner.chunk(2, -1)
             inner = self.act(gate) * up
         else:
             inner = self.act(inner)
-        return x + F.linear(inner, layer.wo)
+        return x + layer.wo(inner)
 
     def attend(
         self, x: Tensor, layer: _Layer, bias: Tensor | None, stored: SharedPromptLayer | None
     ) -> Tensor:
         """x [W, k, d] plus its attention to itself and to what is `stored`."""
-        width, count, size = x.shape
-        qkv = F.linear(F.rms_norm(x, (size,), layer.norm_self, self.eps), layer.qkv)
+        width, count, _ = x.shape
+        qkv = layer.qkv(norm(x, layer.norm_self, self.eps))
         qkv = qkv.view(width, count, 3 * self.heads, -1).transpose(1, 2)
         queries, keys, values = qkv.chunk(3, 1)
         if stored is not None:
             keys, values = stored.update(keys, values)
         seen = F.scaled_dot_product_attention(queries, keys, values, bias, scale=1.0)
-        return x + F.linear(seen.transpose(1, 2).reshape(width, count, -1), layer.out)
+        return x + layer.out(seen.transpose(1, 2).reshape(width, count, -1))
 
 
 class _Layer:
-    """Weights of one block, fused by input; nothing is stored twice (see `llama.fuse`)."""
+    """Weights of one block, fused by input (see `llama.fuse`)."""
 
-    def __init__(self, block: Any) -> None:
+    def __init__(self, block: Any, product: Product) -> None:
         own, last = block.layer[0], block.layer[-1]
         attention, dense = own.SelfAttention, last.DenseReluDense
         self.norm_self = own.layer_norm.weight
-        self.qkv, _ = fuse(attention.q, attention.k, attention.v)
-        self.out = attention.o.weight
+        self.qkv = product(*fuse(attention.q, attention.k, attention.v))
+        self.out = product(attention.o.weight, None)
         self.norm_ff = last.layer_norm.weight
         gated = hasattr(dense, "wi_0")
-        self.wi = fuse(dense.wi_0, dense.wi_1)[0] if gated else dense.wi.weight
-        self.wo = dense.wo.weight
+        self.wi = product(*(fuse(dense.wi_0, dense.wi_1) if gated else (dense.wi.weight, None)))
+        self.wo = product(dense.wo.weight, None)
         if len(block.layer) == 3:
             cross = block.layer[1].EncDecAttention
             self.norm_cross = block.layer[1].layer_norm.weight
-            self.cross_q, self.cross_out = cross.q.weight, cross.o.weight
-            self.cross_kv, _ = fuse(cross.k, cross.v)
+            self.cross_q, self.cross_out = (
+                product(cross.q.weight, None),
+                product(cross.o.weight, None),
+            )
+            self.cross_kv = Dense(*fuse(cross.k, cross.v))
 
 
 class LeanT5:
-    """The weights of one T5, shared by every run on it."""
+    """The weights of one T5, shared by every run on it.
 
-    def __init__(self, model: Any) -> None:
+    int8: the decoder's products use int8 copies of the weights (bf16 models on the CPU).
+    """
+
+    def __init__(self, model: Any, int8: bool = False) -> None:
+        product = quantised if int8 else Dense
         mode = torch.inference_mode(model.lm_head.weight.is_inference())
         with mode, torch.no_grad():
-            self.encoder, self.decoder = _Stack(model.encoder), _Stack(model.decoder)
-        self.head = model.lm_head.weight
+            self.encoder = _Stack(model.encoder, Dense)  # many rows at once
+            self.decoder = _Stack(model.decoder, product)
+            self.head = product(model.lm_head.weight, None)
         self.scale = model.model_dim**-0.5 if model.config.scale_decoder_outputs else 1.0
         self.device = device_of(model)
 
@@ -141,7 +150,7 @@ class LeanT5:
         bias = stack.bias(0, x.shape[1])[None]
         for layer in stack.layers:
             x = stack.feed_forward(stack.attend(x, layer, bias, None), layer)
-        return F.rms_norm(x, x.shape[-1:], stack.norm, stack.eps)
+        return norm(x, stack.norm, stack.eps)
 
 
 class T5State(LayeredState):
@@ -155,7 +164,7 @@ class T5State(LayeredState):
 
     def _source(self, encoded: Tensor, layer: _Layer) -> tuple[Tensor, Tensor]:
         """Keys and values [1, heads, n, dim] of the encoder's states."""
-        both = F.linear(encoded, layer.cross_kv).view(1, encoded.shape[1], 2, -1)
+        both = layer.cross_kv(encoded).view(1, encoded.shape[1], 2, -1)
         keys, values = both.view(1, encoded.shape[1], 2 * self._lean.decoder.heads, -1).chunk(2, 2)
         return keys.transpose(1, 2), values.transpose(1, 2)
 
@@ -170,17 +179,17 @@ class T5State(LayeredState):
         for layer, stored, cross in zip(stack.layers, self.layers, self._cross, strict=True):
             x = stack.attend(x, layer, bias, stored)
             x = stack.feed_forward(self._read_source(x, layer, *cross), layer)
-        x = F.rms_norm(x, x.shape[-1:], stack.norm, stack.eps)
-        return F.linear(x * lean.scale if lean.scale != 1.0 else x, lean.head)
+        x = norm(x, stack.norm, stack.eps)
+        return lean.head(x * lean.scale if lean.scale != 1.0 else x)
 
     def _read_source(self, x: Tensor, layer: _Layer, keys: Tensor, values: Tensor) -> Tensor:
         """x [W, k, d] plus its attention to the source, whose keys all sequences share."""
-        width, count, size = x.shape
+        width, count, _ = x.shape
         stack = self._lean.decoder
-        queries = F.linear(F.rms_norm(x, (size,), layer.norm_cross, stack.eps), layer.cross_q)
+        queries = layer.cross_q(norm(x, layer.norm_cross, stack.eps))
         queries = queries.view(1, width * count, stack.heads, -1).transpose(1, 2)
         seen = F.scaled_dot_product_attention(queries, keys, values, scale=1.0)
-        return x + F.linear(seen.transpose(1, 2).reshape(width, count, -1), layer.cross_out)
+        return x + layer.cross_out(seen.transpose(1, 2).reshape(width, count, -1))
 
     def reorder(self, parents: Tensor) -> None:
         super().reorder(parents.to(self._lean.device))

@@ -8,7 +8,7 @@ runs through the model's own forward.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from playground.cache import LayeredState, SharedPromptLayer, device_of
-from playground.quantized import Dense, quantised, rounded
+from playground.quantized import Dense, Product, quantised, rounded
 
 _FAMILIES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
 _TABLE_BLOCK = 1024  # rotary tables grow by this many positions
@@ -51,7 +51,7 @@ class Layer:
     """Weights of one decoder layer, fused. The model's own parameters become views of the fused
     tensors, so that nothing is stored twice."""
 
-    def __init__(self, source: Any, product: Callable[[Tensor, Tensor | None], Dense]) -> None:
+    def __init__(self, source: Any, product: Product) -> None:
         attention, mlp = source.self_attn, source.mlp
         self.qkv = product(*fuse(attention.q_proj, attention.k_proj, attention.v_proj))
         self.out = product(attention.o_proj.weight, attention.o_proj.bias)
@@ -99,7 +99,7 @@ class LeanLlama:
         with mode, torch.no_grad():
             self._read(model, Dense if not int8 else rounded if draft else quantised)
 
-    def _read(self, model: Any, product: Callable[[Tensor, Tensor | None], Dense]) -> None:
+    def _read(self, model: Any, product: Product) -> None:
         config, decoder = model.config, model.model
         self.device, self.dtype = device_of(model), model.dtype
         self.num_heads, self.num_kv_heads = config.num_attention_heads, config.num_key_value_heads

@@ -61,14 +61,12 @@ class ModelPair:
         self.is_encoder_decoder = cache.is_encoder_decoder(target)
         self._check(draft_tokenizer)
         both = [m for m in (self.target, self.draft) if lean and m is not None]
-        models = [m for m in both if llama.fits(m)]
+        models, t5 = ([m for m in both if kind.fits(m)] for kind in (llama, lean_t5))
         self.int8 = int8
-        if int8 and (len(models) < 1 + (draft is not None) or self.device.type != "cpu"):
-            raise fail(
-                "precision", "int8", "'bf16' or 'fp32': int8 serves Llama-shaped pairs on a CPU"
-            )
+        if int8 and (len(models + t5) < 1 + (draft is not None) or self.device.type != "cpu"):
+            raise fail("precision", "int8", "'bf16' or 'fp32': int8 serves Llamas and T5s on a CPU")
         self._lean = {id(m): llama.LeanLlama(m, int8, draft=m is not target) for m in models}
-        self._t5 = {id(m): lean_t5.LeanT5(m) for m in both if lean_t5.fits(m)}
+        self._t5 = {id(m): lean_t5.LeanT5(m, int8) for m in t5}
         self.feature = feature
         if feature is not None:
             if id(target) not in self._lean:
@@ -350,7 +348,7 @@ def _fastest(spec: PairSpec, models: list[Model], where: torch.device) -> str:
     return fastest(
         shapes_of(models[0]),
         where,
-        int8=all(llama.fits(model) for model in models),
+        int8=all(llama.fits(m) or lean_t5.fits(m) for m in models),
         few_bits=weights.gguf_of(spec.target) is not None,
         folder=weights.cache_folder(),
     )

@@ -7,12 +7,15 @@ verified draft is judged by the logits that one pass a token would have given.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 _INT8_ROWS = 8  # up to here the packed products are faster than unpacked weights (on AVX-512)
 _INT4_ROWS = 12
+_VECTOR = 16  # the int8 kernel reads the inputs in so many at once, beyond their end if need be
 _GROUP = 32  # weights that share a scale and an offset in a 4-bit file
 _WIDE = 32_000  # outputs from which two int8 planes of activations cost less than bf16 ones
 _OFFSET = 128  # oneDNN's fast path takes unsigned activations
@@ -106,8 +109,13 @@ class WideInt8(_Packed):
         return coarse.add_(fine, alpha=1 / 254).mul_(scale)
 
 
+Product = Callable[[Tensor, Tensor | None], Dense]  # from a weight and a bias
+
+
 def quantised(weight: Tensor, bias: Tensor | None) -> Dense:
     """The product with the fewest bits that keeps these weights' precision."""
+    if weight.shape[1] % _VECTOR:
+        return Dense(weight, bias)
     # Without these instructions oneDNN's sums overflow.
     if len(weight) >= _WIDE and torch.cpu.get_capabilities().get("avx512_vnni"):
         return WideInt8(weight, bias)
@@ -118,7 +126,7 @@ def rounded(weight: Tensor, bias: Tensor | None) -> Dense:
     """The product with the fewest bits, for a draft: rounding its weights to 4 bits costs it some
     acceptance and the output nothing, and a draft's speed is that of its weights' way to the
     processor, because the target's pass has driven them out of its caches."""
-    return (Int4 if _takes_int4(weight) else Int8)(weight, bias)
+    return Int4(weight, bias) if _takes_int4(weight) else quantised(weight, bias)
 
 
 def _takes_int4(weight: Tensor) -> bool:

@@ -63,6 +63,11 @@ def read(folder: Path) -> Result:
     return Result(folder.name, records, known)
 
 
+def has_rows(name: str) -> bool:
+    """Whether the rows of this result are shipped."""
+    return name in shipped() and any((_FOLDER / name).glob("rows.jsonl*"))
+
+
 def rows_text(name: str) -> str | None:
     """The rows of a shipped result, a line of JSON each; None where they are not shipped."""
     if name not in shipped():

@@ -14,6 +14,7 @@ from playground.catalog import (
     missing_files,
     page_pair,
     page_pairs,
+    shown,
     spec_of,
     start_pair,
 )
@@ -132,6 +133,8 @@ def test_the_first_pair_may_be_the_operator_s_own_and_shows_no_path(
     folder.mkdir()
     monkeypatch.setenv("PLAYGROUND_PAIR", str(folder))
     assert start_pair().name == "mine" and page_pair("mine").target == str(folder)
+    assert str(tmp_path) not in repr(shown(start_pair())) and shown(start_pair()).target == "mine"
+    assert shown(PAIRS["chat"]) == PAIRS["chat"]
     monkeypatch.setenv("PLAYGROUND_PAIR", "qwen2.5-1.5b")
     assert page_pairs()[-1] is PAIRS["qwen2.5-1.5b"]
     monkeypatch.setenv("PLAYGROUND_PAIR", "nope")

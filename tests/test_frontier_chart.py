@@ -45,6 +45,34 @@ def test_draft_lengths_are_joined_and_intervals_drawn() -> None:
     assert traces["sample"].marker.color != traces["draft alone"].marker.color
 
 
+def test_the_knob_of_a_rule_makes_a_line_and_only_its_ends_are_named() -> None:
+    def rule(name: str, knob: str, values: tuple[float, ...]) -> list[dict[str, Any]]:
+        return [
+            record(f"{name} {v:g}", "speculative", 10 + v, 20, params={"verifier": name, knob: v})
+            for v in values
+        ]
+
+    budgets = [
+        record(f"mentored D {d:g}", "mentored", 20 + d, 19, params={"divergence_budget": d})
+        for d in (0.1, 0.2, 0.4, 0.8, 1.6)
+    ]
+    found = [*rule("lenience", "lenience", (0.8, 0.6, 0.4, 0.2)), *budgets]
+    found += rule("top_k", "accept_top_k", (2, 3, 5, 10))
+    traces = {trace.name: trace for trace in frontier(found).data}
+    assert {"lenience", "mentored", "top_k"} <= set(traces)
+    assert list(traces["lenience"].text) == ["0.8", "", "", "0.2"]
+    assert list(traces["mentored"].text) == ["D 0.1", "", "", "", "D 1.6"]
+
+
+def test_a_draft_that_is_much_faster_does_not_squeeze_the_others() -> None:
+    far = record("draft alone", "sample", 400, 12, model="draft")
+    figure = frontier([*RECORDS[:4], far])
+    assert list(figure.layout.xaxis.range) == [0, 30]
+    assert figure.layout.annotations[0].text == "draft alone: 400 →"
+    near = record("draft alone", "sample", 28, 12, model="draft")
+    assert not frontier([*RECORDS[:4], near]).layout.annotations
+
+
 def test_shares_are_in_percent_with_their_intervals() -> None:
     one = record("a", "mentored", 10, None, fidelity=0.9, fidelity_low=0.8, fidelity_high=0.95)
     (trace,) = frontier([one], y="fidelity").data

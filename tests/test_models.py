@@ -73,6 +73,7 @@ def test_local_folders_load_as_a_pair(tmp_path: Path) -> None:
     assert (pair.precision, pair.device.type, pair.vocab_size) == ("fp32", "cpu", 64)
     result = pg.decode(pair, "abc", "speculative", max_new_tokens=8, seed=0, eos_token_id=[])
     assert len(result.token_ids) == 8 and result.text is not None
+    assert result.pair == "target" and str(tmp_path) not in json.dumps(result.to_dict())
 
 
 def test_precision_is_that_of_the_weights(tmp_path: Path) -> None:

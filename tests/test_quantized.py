@@ -93,3 +93,12 @@ def test_the_kind_is_chosen_by_the_weights(monkeypatch: pytest.MonkeyPatch) -> N
     assert type(quantised(torch.randn(96, 64).bfloat16(), None)) is Int8
     assert type(quantised(of_4bits(96, 64), None)) is (Int4 if small else Int8)
     assert type(quantised(torch.randn(256, 64).bfloat16(), None)) is (WideInt8 if fast else Int8)
+
+
+@torch.inference_mode()
+def test_inputs_that_fill_no_vector_are_left_as_they_are() -> None:
+    """The packed kernel would read beyond the end of such weights."""
+    for inputs in (4, 20):
+        weight = torch.randn(32, inputs).bfloat16()
+        x = torch.randn(1, inputs).bfloat16()
+        assert torch.equal(quantised(weight, None)(x), torch.nn.functional.linear(x, weight))

@@ -15,7 +15,7 @@ from typing import Any
 import gradio as gr
 from gradio.events import api
 
-from playground.catalog import has_draft, page_pairs
+from playground.catalog import has_draft, page_pairs, shown
 from playground.compare import Comparison
 from playground.mentored import solve as solve_optimum
 from playground.params import fail
@@ -223,7 +223,7 @@ def _pairs(worker: Worker) -> Callable[..., Any]:
         for spec in page_pairs():
             status = worker.status(spec.name)
             known = None if status.state == "absent" else to_json(status)
-            found.append(to_json(spec) | {"status": known})
+            found.append(to_json(shown(spec)) | {"status": known})
         return found
 
     return pairs

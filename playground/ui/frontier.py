@@ -34,6 +34,7 @@ _COLUMNS: tuple[tuple[str, str, Show], ...] = (
 )
 _FACTS = ("device", "processor", "cores", "threads", "python", "torch", "transformers")
 _LATEST = 4  # rows beside the bar
+_SIGNS = ("γ", "D")
 
 
 def axes_of(result: Result) -> tuple[list[str], list[str]]:
@@ -53,12 +54,20 @@ def figure(result: Result, x: str, y: str, say: Words) -> Any:
 
 
 def label_of(record: Record, say: Words) -> str:
-    """A configuration's label with its method as the page calls it: "Mentored γ 3 D 0.2"."""
+    """A configuration's label as the page has it: "Mentored γ 3 D 0.2"; a rule of speculative
+    decoding by its own name, "Lenience 0.8"."""
     label, method = str(record["label"]), str(record["method"])
     if record["model"] == "draft":
         return say("frontier.draft_alone")
-    head, blank, rest = label.partition(" ")
-    return f"{name_of(method, say)}{blank}{rest}" if head == method else label
+    head, *rest = label.split()
+    if head != method:
+        return label
+    rule = str(record["params"].get("verifier", ""))
+    if not rest or rest[0] != rule:
+        return " ".join([name_of(method, say), *rest])
+    own = [word for word in rest[1:] if word in _SIGNS or word[0].isdigit()]
+    shown = say.known(f"verifier.{rule}", rule.replace("_", "-"))
+    return " ".join([shown[:1].upper() + shown[1:], *own])
 
 
 # --- the table ------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ from playground.ui.sweep_form import UPLOADED, Values, values_of
 from playground.ui.worker import PageSettings
 
 EVIL = "<img src=x onerror=alert(1)>"
-SPREAD = {"faster": 1.2, "faster_low": 1.1, "faster_high": 1.3}
-LOSS = {"bleu_change": -0.5, "bleu_change_low": -0.9, "bleu_change_high": -0.1}
+SPREAD: dict[str, Any] = {"faster": 1.2, "faster_low": 1.1, "faster_high": 1.3}
+LOSS: dict[str, Any] = {"bleu_change": -0.5, "bleu_change_low": -0.9, "bleu_change_high": -0.1}
 
 
 def record(label: str, method: str = "mentored", **values: Any) -> dict[str, Any]:
@@ -75,6 +75,9 @@ def test_labels_are_in_the_page_s_language() -> None:
     assert label_of(record("mentored γ 3 D 0.1"), Words("zh")) == "导师解码 γ 3 D 0.1"
     assert label_of(record("draft alone", "sample", model="draft"), ENGLISH) == "Draft alone"
     assert label_of(record("my own"), ENGLISH) == "my own"
+    top_k = {"verifier": "top_k", "accept_top_k": 2}
+    label = "speculative top_k accept top k 2"
+    assert label_of(record(label, "speculative", params=top_k), ENGLISH) == "Top-k 2"
 
 
 @pytest.mark.parametrize("say", [ENGLISH, Words("zh")])
@@ -82,9 +85,8 @@ def test_every_shipped_result_is_told_in_both_languages(say: Words) -> None:
     for name in shipped():
         assert say.known(f"result.{name}", "") and say.known(f"result.{name}.note", "")
         found = open_shipped(name)
-        assert table_html(found.records, say) and figure(
-            found, *[a[0] for a in axes_of(found)], say
-        )
+        (x, *_), (y, *_) = axes_of(found)
+        assert table_html(found.records, say) and figure(found, x, y, say).data
         assert not re.search(r"\{\w+\}", findings_html(name, say))
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from playground.datasets import Dataset, Example
 from playground.sweep.grid import grid
 from playground.ui.sweeping import SweepRequest, run_sweep
 from playground.ui.sweeps import MAX_FILE_BYTES, named_dataset, read_upload, sweep_request
-from playground.ui.worker import PageSettings
+from playground.ui.worker import PageSettings, Worker
 from tests.test_api_contract import byte_level_tokenizer, target_and_draft
 
 SETTINGS = PageSettings()
@@ -27,7 +26,7 @@ RECORDS = [
 def request(settings: PageSettings = SETTINGS, **values: Any) -> SweepRequest:
     runs = grid(["sample", "speculative"], {"num_draft_tokens": [2, 3]})
     common = {"max_new_tokens": 8}
-    asked = {"pair": "chat", "runs": runs, "common": common, "seed": 0} | values
+    asked: dict[str, Any] = {"pair": "chat", "runs": runs, "common": common, "seed": 0} | values
     asked.setdefault("dataset", named_dataset(RECORDS, None, 0))
     return sweep_request(settings, **asked)
 
@@ -127,17 +126,15 @@ def test_lines_of_a_text_file_are_prompts(tmp_path: Path) -> None:
 # --- the run --------------------------------------------------------------------------------------
 
 
-class InlineWorker:
+class InlineWorker(Worker):
     """Runs a turn where it is asked for; counts them."""
 
-    settings = PageSettings()
-
     def __init__(self, pair: pg.ModelPair) -> None:
-        self._pair, self.turns = pair, 0
+        self.settings, self.loaded, self.turns = PageSettings(), pair, 0
 
     def stream(self, pair: str, start: Any, stop: Any, seconds: Any = None) -> Iterator[list[Any]]:
         self.turns += 1
-        for item in start(self._pair):
+        for item in start(self.loaded):
             yield [item]
 
 
@@ -176,7 +173,7 @@ def test_a_stop_keeps_the_rows_and_sums_up_whole_prompts(worker: InlineWorker) -
 
 
 def test_a_sweep_out_of_time_ends(worker: InlineWorker) -> None:
-    worker.settings = SimpleNamespace(deadline_s=0.0)  # type: ignore[assignment]
+    worker.settings = PageSettings(deadline_s=0.0)
     *_, ended = run_sweep(worker, tiny(), threading.Event())
     assert ended.late and ended.done < ended.total
 

@@ -12,7 +12,7 @@ import gradio as gr
 
 from playground.axes import X_AXES, Y_AXES
 from playground.charts import publication
-from playground.results import Result, open_shipped, rows_text, shipped
+from playground.results import Result, has_rows, open_shipped, rows_text, shipped
 from playground.tables import rows_to_csv
 from playground.ui.findings import findings_html
 from playground.ui.frontier import (
@@ -129,7 +129,12 @@ class FrontierTab:
         self.table = markup(table_html(start.records, say), "frontier-table")
         with gr.Row(elem_id="frontier-downloads"):
             self.downloads = {
-                kind: gr.Button(say(f"save.{kind}"), elem_id=f"frontier-{kind}", size="sm")
+                kind: gr.Button(
+                    say(f"save.{kind}"),
+                    elem_id=f"frontier-{kind}",
+                    size="sm",
+                    visible=kind != "rows" or has_rows(start.name),
+                )
                 for kind in _SAVED
             }
         with gr.Accordion(say("frontier.record"), open=False, elem_id="frontier-how"):
@@ -137,7 +142,7 @@ class FrontierTab:
 
     def _drawn(self) -> list[Any]:
         texts = [self.note, self.paired, self.findings, self.table, self.record]
-        return [self.chart, *texts]
+        return [self.chart, *texts, self.downloads["rows"]]
 
     # --- what is shown ----------------------------------------------------------------------------
 
@@ -176,6 +181,7 @@ class FrontierTab:
             self.findings: findings_html(result.name, say),
             self.table: table_html(result.records, say),
             self.record: self._record(result),
+            self.downloads["rows"]: gr.update(visible=bool(result.rows) or has_rows(result.name)),
         }
 
     def _axes(self, result: Result) -> Update:
