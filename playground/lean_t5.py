@@ -23,6 +23,14 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu_new": lambda x: F.gelu(x, approximate="tanh"),
 }
+_ENCODER = (  # settings that its weights do not tell
+    "num_heads",
+    "layer_norm_epsilon",
+    "dense_act_fn",
+    "is_gated_act",
+    "relative_attention_num_buckets",
+    "relative_attention_max_distance",
+)
 _BLOCK = 256  # tables of position biases grow by this many positions
 
 
@@ -37,6 +45,17 @@ def fits(model: Any) -> bool:
         and len({w.dtype for w in weights}) == 1  # float16 keeps some in float32
         and weights[0].dtype in (torch.float32, torch.bfloat16)
         and getattr(model, "hf_quantizer", None) is None
+    )
+
+
+def same_encoder(one: Any, other: Any) -> bool:
+    """Whether two T5s read a text alike, weight for weight: it then need be read once."""
+    if any(getattr(one.config, name) != getattr(other.config, name) for name in _ENCODER):
+        return False
+    ours, theirs = (model.encoder.state_dict() for model in (one, other))
+    return ours.keys() == theirs.keys() and all(
+        weight.shape == theirs[name].shape and torch.equal(weight, theirs[name])
+        for name, weight in ours.items()
     )
 
 

@@ -66,6 +66,9 @@ class ModelPair:
         if int8 and (len(models + t5) < 1 + (draft is not None) or self.device.type != "cpu"):
             raise fail("precision", "int8", "'bf16' or 'fp32': int8 serves Llamas and T5s on a CPU")
         self._lean = {id(m): llama.LeanLlama(m, int8, draft=m is not target) for m in models}
+        # Whose encoder reads the prompt for each of the two: a draft often keeps its target's.
+        shared = len(t5) == 2 and lean_t5.same_encoder(*t5)
+        self._readers = {id(self.draft): id(target)} if shared else {}
         self._t5 = {id(m): lean_t5.LeanT5(m, int8) for m in t5}
         self.feature = feature
         if feature is not None:
@@ -96,17 +99,19 @@ class ModelPair:
         encoded: dict[int, torch.Tensor] | None = None,
     ) -> KVState:
         """A fresh KVState of target or draft. An encoder-decoder reads prompt_ids now, unless
-        `encoded` (by model id; filled here) already holds what its encoder made of them."""
+        `encoded` (by the id of the model that encodes; filled here) already holds what its encoder
+        made of them."""
         assert model is not None
         if id(model) in self._lean:
             return llama.LlamaState(self._lean[id(model)])
         if not self.is_encoder_decoder:
             return cache.open_state(model)
         memory, t5 = {} if encoded is None else encoded, self._t5.get(id(model))
-        if id(model) not in memory:
+        reader = self._readers.get(id(model), id(model))
+        if reader not in memory:
             read = cache.encode(model, prompt_ids) if t5 is None else t5.encode(prompt_ids)
-            memory[id(model)] = read
-        states = memory[id(model)]
+            memory[reader] = read
+        states = memory[reader]
         return cache.open_state(model, states) if t5 is None else lean_t5.T5State(t5, states)
 
     def prefix(self, prompt_ids: Sequence[int]) -> list[int]:

@@ -82,8 +82,8 @@ _GRID = (
 
 EXPERIMENTS = {
     "article": Experiment(
-        150,
-        _GRID + "--pair translate --dataset verses --precision bf16 --max-new-tokens 96",
+        300,
+        _GRID + "--pair translate --dataset verses --precision int8 --max-new-tokens 96",
         _article,
     ),
     "article-hub": Experiment(  # as published: needs the Hub, the `datasets` package and a GPU
@@ -94,13 +94,13 @@ EXPERIMENTS = {
         _article,
     ),
     "lossy-translate": Experiment(
-        100,
-        _RULES + "--pair translate --dataset verses --precision bf16 --max-new-tokens 96 "
+        150,
+        _RULES + "--pair translate --dataset verses --precision int8 --max-new-tokens 96 "
         "--temperature 0.3 --num-draft-tokens 5",
         _lossy,
     ),
     "lossy-chat": Experiment(
-        18,
+        24,
         _RULES + "--pair chat --dataset tasks --precision int8 --max-new-tokens 48 "
         "--temperature 0.7 --proposer feature --num-draft-tokens 3",
         _lossy,

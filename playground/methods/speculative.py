@@ -87,9 +87,9 @@ class Speculative:
 
     def run(self, run: Run) -> Generator[EngineEvent, None, None]:
         verifier = self.rule(Settings(run.params, run.parts))
-        proposer = PROPOSERS[run.params.proposer](run.parts["proposer"], run)
         with run.clock.time("target", passes=0):  # an encoder runs here
             state = run.open(run.pair.target)
+        proposer = PROPOSERS[run.params.proposer](run.parts["proposer"], run)
         new_ids: list[int] = []
         notes: list[str] = []
         first = _first_token(run, state)

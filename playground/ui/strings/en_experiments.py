@@ -91,8 +91,8 @@ EXPERIMENTS: dict[str, str] = {
         "every token of a long text, the product falls with each, while a wrong early end costs "
         "once. Narrow beams are good because they never get to see the empty text’s score: its "
         "end token is pruned at the first step. **The search’s error hides the model’s error.**\n\n"
-        "So a wider beam is not a better approximation of a good text. Its width is a setting of its "
-        "own, to be chosen on held-out data, like the length norm (lesson 4)."
+        "So a wider beam is not a better approximation of a good text. Its width is a setting of "
+        "its own, to be chosen on held-out data, like the length norm (lesson 4)."
     ),
     "width.note.exact": (
         "Exact search without a length norm; where its budget ran out, the best text so far "
