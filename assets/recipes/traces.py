@@ -22,6 +22,7 @@ from playground.ui.setup import Setup, to_record
 
 FOLDER = Path(__file__).resolve().parent.parent / "traces"
 EXAMPLES = examples_of("chat")
+FEATURE = {"proposer": "feature", "num_draft_tokens": 2}
 REPEATS = 3  # the median is kept: one hiccup of the machine does not count
 
 SETUPS = {
@@ -32,9 +33,9 @@ SETUPS = {
         runs={
             "sample": {"method": "sample"},
             "diverse beam": {"method": "diverse_beam", "num_beams": 4, "num_return_sequences": 4},
-            "speculative": {"method": "speculative"},
-            "D 0.1": {"method": "mentored", "divergence_budget": 0.1},
-            "D 0.5": {"method": "mentored", "divergence_budget": 0.5},
+            "speculative": {"method": "speculative", **FEATURE},
+            "D 0.1": {"method": "mentored", "divergence_budget": 0.1, **FEATURE},
+            "D 0.5": {"method": "mentored", "divergence_budget": 0.5, **FEATURE},
         },
         repeats=REPEATS,
     ),
@@ -43,9 +44,9 @@ SETUPS = {
         runs={
             "sample": {"method": "sample"},
             "beam": {"method": "beam", "num_beams": 4, "num_return_sequences": 4},
-            "speculative": {"method": "speculative"},
+            "speculative": {"method": "speculative", **FEATURE},
             "prompt lookup": {"method": "speculative", "proposer": "prompt_lookup"},
-            "mentored": {"method": "mentored"},
+            "mentored": {"method": "mentored", **FEATURE},
         },
         repeats=REPEATS,
     ),

@@ -168,7 +168,7 @@ def table_html(
     shown = [[cell if raw else escape(cell) for cell in row] for row in rows]
     classes = [' class="dp-marked"' if index in marked else "" for index in range(len(rows))]
     body = "".join(
-        f'<tr{kind}><th scope="row">{name}</th>' + "".join(f"<td>{cell}</td>" for cell in cells)
+        f'<tr{kind}><th scope="row">{name}</th>{"".join(f"<td>{c}</td>" for c in cells)}</tr>'
         for kind, (name, *cells) in zip(classes, shown, strict=True)
     )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
