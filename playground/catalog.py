@@ -30,7 +30,7 @@ _SPECS = (
         description="A small chat model and a draft distilled from it.",
         tuned={
             "speculative": {"proposer": "feature", "num_draft_tokens": 1},
-            "mentored": {"proposer": "feature", "num_draft_tokens": 2},
+            "mentored": {"proposer": "feature", "num_draft_tokens": 3},
         },
     ),
     PairSpec(
@@ -44,7 +44,7 @@ _SPECS = (
             "A small T5 trained in this project on the King James Version and Louis Segond's "
             "Bible, and a draft with one decoder layer. It knows that register, and little else."
         ),
-        tuned={"speculative": {"num_draft_tokens": 4}, "mentored": {"num_draft_tokens": 5}},
+        tuned={"speculative": {"num_draft_tokens": 3}, "mentored": {"num_draft_tokens": 5}},
     ),
     PairSpec(
         name="smollm2-360m",

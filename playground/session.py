@@ -164,6 +164,16 @@ def _reference(limits: Limits, reference: dict[str, Any] | None) -> Sampling:
     return build(Sampling, merged, "the reference law")  # type: ignore[no-any-return]
 
 
+def cores() -> int:
+    """How many threads torch's work may take in this thread."""
+    return torch.get_num_threads()
+
+
+def use_cores(count: int) -> None:
+    """Give this thread a team of so many, whatever other threads have."""
+    torch.set_num_threads(count)
+
+
 def on_one_core(work: Callable[[], T]) -> T:
     """`work()` without a team of threads of its own, for torch work beside a running decode.
 

@@ -12,6 +12,7 @@ import gradio as gr
 from starlette.middleware import Middleware
 
 from playground.catalog import ASSETS
+from playground.session import on_one_core
 from playground.ui.api import add_endpoints
 from playground.ui.door import Door
 from playground.ui.files import KEEP_S, own_uploads
@@ -45,9 +46,9 @@ def build() -> Page:
     uploads, title = own_uploads(), ENGLISH("app.title")
     with Page(title=title, analytics_enabled=False, delete_cache=(KEEP_S, KEEP_S)) as demo:
         add_endpoints(worker, MODEL)  # first, so that no event of the page takes their names
-        _page(demo, worker, ENGLISH)
+        on_one_core(lambda: _page(demo, worker, ENGLISH))
     with demo.route("中文", "/zh", show_in_navbar=False):
-        _page(demo, worker, Words("zh"))
+        on_one_core(lambda: _page(demo, worker, Words("zh")))
     size = worker.settings.queue_size
     demo.queue(api_open=False, max_size=size + _LIGHT_EVENTS, default_concurrency_limit=1)
     demo._queue.ANALYTICS_MAX_EVENTS = 100  # it sums all of them up after every event

@@ -26,6 +26,7 @@ from playground.catalog import page_pair, page_pairs, start_pair
 from playground.compare import prepare_all, warm_up
 from playground.faults import place_of, release_values
 from playground.models import load_pair
+from playground.session import cores, use_cores
 from playground.ui import zerogpu
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-_BEAT_S = 0.1  # the page is redrawn at most this often
+_BEAT_S = 0.2  # the page is redrawn at most this often; each time costs both ends some 10 ms
 _END: Any = object()
 
 
@@ -124,6 +125,7 @@ class Worker:
         self._stops: dict[str, list[threading.Event]] = {}
         self._idle = threading.Condition()
         self._closed = threading.Event()
+        self._cores = cores()
         if zerogpu.ON:
             names = [spec.name for spec in page_pairs()]
             zerogpu.load(names, settings.device, settings.precision)
@@ -149,7 +151,7 @@ class Worker:
         stop: threading.Event,
         seconds: Callable[[ModelPair], float] | None = None,
     ) -> Iterator[list[T]]:
-        """The items of `start(pair)`, made on the model's thread, in batches of a tenth of a
+        """The items of `start(pair)`, made on the model's thread, in batches of a fifth of a
         second. A batch is empty when nothing happened for half a second. Leaving early sets `stop`.
         """
         items: SimpleQueue[Any] = SimpleQueue()
@@ -259,6 +261,7 @@ class Worker:
                 self._thread = self._start()
 
     def _serve(self) -> None:
+        use_cores(self._cores)  # whatever the thread that builds the page has at this moment
         while self._serve_next():
             pass
 

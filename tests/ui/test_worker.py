@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from playground.session import cores, use_cores
 from playground.ui import worker as module
 from playground.ui.worker import PageSettings, Unavailable, Worker
 
@@ -32,12 +33,12 @@ def ticks(count: int, pause_s: float = 0.0) -> Iterator[int]:
         yield i
 
 
-def test_updates_are_bundled_to_ten_a_second(worker: Worker) -> None:
+def test_updates_are_bundled_to_five_a_second(worker: Worker) -> None:
     """Case 70."""
     start = time.monotonic()
     batches = list(worker.stream("chat", lambda pair: ticks(100, 0.005), threading.Event()))
     assert [item for batch in batches for item in batch] == list(range(100))
-    assert len(batches) <= (time.monotonic() - start) / 0.1 + 2
+    assert len(batches) <= (time.monotonic() - start) / 0.2 + 2
 
 
 def test_the_end_does_not_wait_for_the_beat(worker: Worker) -> None:
@@ -58,6 +59,25 @@ def test_an_error_comes_after_what_preceded_it_and_the_next_request_works(worker
             seen += batch
     assert seen == [1]
     assert worker.call("chat", lambda pair: 7, threading.Event()) == 7
+
+
+def test_the_models_thread_keeps_its_cores_whatever_other_threads_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A page that is built on one core, so that no second team of threads slows the decoding,
+    leaves the model's thread the cores that there were."""
+    monkeypatch.setattr(module, "load_pair", lambda *_: PAIR)
+    monkeypatch.setattr(module, "page_pair", str)
+    monkeypatch.setattr(module, "prepare_all", lambda *_: {})
+    monkeypatch.setattr(module, "warm_up", lambda *_: None)
+    before = cores()
+    try:
+        use_cores(3)
+        worker = Worker(PageSettings())
+        use_cores(1)
+        assert worker.call("chat", lambda pair: cores(), threading.Event()) == 3
+    finally:
+        use_cores(before)
 
 
 def test_requests_run_one_at_a_time(worker: Worker) -> None:
