@@ -171,6 +171,7 @@ def cores() -> int:
 
 def use_cores(count: int) -> None:
     """Give this thread a team of so many, whatever other threads have."""
+    torch.get_num_threads()  # a thread's first question, or work, takes the newest count of any
     torch.set_num_threads(count)
 
 

@@ -22,7 +22,7 @@ State = Literal[
 class RunView:
     """One run as its card shows it. `row` and `baseline` come once it can be compared. `mark` is
     the position of a token to flag: the first that differs from another run's. `drawn` keeps the
-    HTML of the finished text, by what it depends on: cards are painted ten times a second."""
+    HTML of the finished text, by what it depends on: cards are painted five times a second."""
 
     label: str
     method: str

@@ -1,4 +1,4 @@
-"""From a request to updates of the page: what changed, at most ten times a second."""
+"""From a request to updates of the page: what changed, at most five times a second."""
 
 from __future__ import annotations
 
