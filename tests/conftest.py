@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import socket
@@ -9,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,12 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+def in_a_loop(work: Coroutine[Any, Any, Any]) -> Any:
+    """What a coroutine returns, in a thread of its own: Playwright's loop runs in the main one."""
+    with ThreadPoolExecutor(1) as other:
+        return other.submit(lambda: asyncio.run(work)).result()
 
 
 def free_port() -> int:

@@ -50,6 +50,7 @@ class Page(gr.Blocks):
             raise fail("data", f"{len(inputs)} values", f"{len(block_fn.inputs)} values")
         for component, value in zip(block_fn.inputs, inputs, strict=True):
             check_payload(component, value)
+        inputs = [_as_text(*given) for given in zip(block_fn.inputs, inputs, strict=True)]
         try:
             return await super().preprocess_data(block_fn, inputs, state, explicit_call)
         except Exception as error:  # of a component: what it was given is none of its values
@@ -102,7 +103,13 @@ def check_payload(component: Any, value: Any) -> None:
     """Raise ValueError for a value that this kind of component never has. Gradio itself hands on
     whatever it is given."""
     name = component.elem_id or component.get_block_name()
-    if value is None or component.stateful:
+    if component.stateful:
+        return
+    if value is None:
+        # What began with a value can never be without one on the page.
+        is_choice = isinstance(component, (gr.Slider, gr.Radio, gr.Dropdown))
+        if is_choice and component.value not in (None, []):
+            raise fail(name, value, "a value")
         return
     if isinstance(component, (gr.Number, gr.Slider)):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -122,6 +129,11 @@ def check_payload(component: Any, value: Any) -> None:
         chosen = value if many and isinstance(value, list) else [value]
         if len(chosen) > MAX_CHOSEN or not all(map(_is_scalar, chosen)):
             raise fail(name, value, "one of its choices")
+
+
+def _as_text(component: Any, value: Any) -> Any:
+    """What is in a text box is a text, if only an empty one."""
+    return "" if value is None and isinstance(component, gr.Textbox) else value
 
 
 def _is_scalar(value: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from functools import cache
 from types import SimpleNamespace
@@ -15,6 +14,7 @@ import pytest
 from playground.ui import door as module
 from playground.ui.door import MAX_BODY, MAX_UPLOAD, Door
 from playground.ui.page import REFUSED, Page
+from tests.conftest import in_a_loop
 
 MODEL = "model"
 
@@ -58,7 +58,7 @@ def sent(path: str, body: bytes | str, demo: Page | None = None, **headers: str)
         async with httpx.AsyncClient(transport=transport, base_url="http://page") as client:
             return await client.post(path, content=body, headers=headers)
 
-    return asyncio.run(post())
+    return in_a_loop(post())
 
 
 def test_a_sound_request_passes_as_it_is() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Any
 
@@ -8,6 +7,7 @@ import gradio as gr
 import pytest
 
 from playground.ui.page import MAX_TEXT, Page, check_payload
+from tests.conftest import in_a_loop
 
 CHOICES = {"choices": ["a", "b"]}
 
@@ -16,12 +16,14 @@ CHOICES = {"choices": ["a", "b"]}
     ("component", "good", "bad"),
     [
         (gr.Number(), [1, 2.5, None], [True, "1", [1], {}]),
-        (gr.Slider(0, 1), [0.5], [False, "x", [0.5]]),
+        (gr.Slider(0, 1, 0.5), [0.5], [False, "x", [0.5], None]),
         (gr.Checkbox(), [True, False, None], [1, "true", []]),
         (gr.Textbox(), ["", "x" * MAX_TEXT], [5, ["x"], {}, "x" * (MAX_TEXT + 1)]),
         (gr.Dropdown(**CHOICES), ["a", 5], [["a"], {"a": 1}, "x" * (MAX_TEXT + 1)]),
         (gr.Dropdown(**CHOICES, multiselect=True), [["a", "b"], []], [[["a"]], ["a"] * 101]),
-        (gr.Radio(**CHOICES), ["a"], [["a"], {}]),
+        (gr.Radio(**CHOICES), ["a", None], [["a"], {}]),
+        (gr.Radio(**CHOICES, value="a"), ["b"], [None]),
+        (gr.Dropdown(**CHOICES, value="a"), ["b"], [None]),
         (gr.CheckboxGroup(**CHOICES), [["a"], []], ["a", [{}], ["a"] * 101]),
     ],
 )
@@ -41,7 +43,7 @@ def ask(work: Any, *values: Any) -> str:
     with Page() as page:
         gr.Button().click(work, gr.Dropdown(["a"]), None, api_visibility="private")
     with pytest.raises(gr.Error) as caught:
-        asyncio.run(page.process_api(page.fns[0], list(values)))
+        in_a_loop(page.process_api(page.fns[0], list(values)))
     assert not caught.value.print_exception
     return str(caught.value.message)
 
