@@ -111,7 +111,7 @@ def launch_options(demo: Page) -> dict[str, Any]:
             "middleware": [Middleware(Door, page=demo)],
             "routes": [readiness(demo.worker, partial(demo.num_waiting, MODEL))],
         },
-        "state_session_capacity": 300,  # half a megabyte each, and what they show
+        "state_session_capacity": 300,  # 1.4 MB each, and what they show
         "theme": _theme(),
         "css_paths": [ASSETS / "css" / f"{name}.css" for name in _STYLES],
         "head": _head(),
