@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -18,11 +19,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import torch
 from playwright.sync_api import sync_playwright
 
 from playground.compare import compare
 from playground.models import ModelPair
+from playground.session import use_cores
 from playground.ui.results import Choice, Results
 from playground.ui.setup import fresh, to_query
 from playground.ui.strings import ENGLISH
@@ -31,7 +32,8 @@ from playground.ui.worker import PageSettings, Worker
 from tests.conftest import CHROMIUM, FLAGS, start_page, wait_until_ready
 from tests.visitor import Visitor
 
-LAPS = 3
+LAPS = 2
+CORES = len(os.sched_getaffinity(0))  # the tests' configuration has set torch to one
 SETUP = dataclasses.replace(
     fresh("chat"),
     common={"max_new_tokens": 200, "min_new_tokens": 200, "temperature": 0.7, "seed": 0},
@@ -89,7 +91,7 @@ def median(laps: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> int:
-    torch.set_num_threads(torch.get_num_threads() if len(sys.argv) < 2 else int(sys.argv[1]))
+    use_cores(CORES)
     worker = Worker(PageSettings())
     by_library(worker)
     laps = [(by_library(worker), by_painter(worker)) for _ in range(LAPS)]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -17,6 +15,7 @@ from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
 from playground.compare import DEFAULT_COMMON, DEFAULT_RUNS
+from tests.conftest import in_a_loop
 from tests.load.crowd import memory_mb
 
 GOOD: dict[str, Any] = {"prompt": "Hello", "max_new_tokens": 4}
@@ -108,8 +107,7 @@ def test_the_same_endpoints_are_mcp_tools(page_url: str) -> None:
             good = await session.call_tool("solve", laws)
             return tools, good, await session.call_tool("solve", laws | {"budget": -1})
 
-    with ThreadPoolExecutor(1) as other:  # playwright's loop may run on this thread
-        tools, good, bad = other.submit(lambda: asyncio.run(ask())).result()
+    tools, good, bad = in_a_loop(ask())
     assert tools == {"compare", "decode", "solve", "pairs", "sweep"}
     assert not good.isError and "divergence_spent" in good.content[0].text
     assert bad.isError and "budget" in bad.content[0].text
