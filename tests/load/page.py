@@ -1,9 +1,9 @@
 """`python -m tests.load.page`: what showing a comparison costs, beside decoding it; JSON.
 
-The same five runs of 200 tokens three ways: by the library alone, through the page's worker and
-painter, and on the page in a browser on this machine (whose drawing then takes from the same
-cores). `decode_s` is the decoding alone, by the runs' own clocks; `wall_s` all of it; `frames`, of
-the browser, the seconds between two pictures: the median and the longest.
+The same five runs of 200 tokens four ways: by the library alone, through the page's worker and
+painter, by HTTP from a running page, and on that page in a browser on this machine (whose drawing
+then takes from the same cores). `decode_s` is the decoding alone, by the runs' own clocks; `wall_s`
+all of it; `frames`, of the browser, the seconds between two pictures: the median and the longest.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from gradio_client import Client
 from playwright.sync_api import sync_playwright
 
 from playground.compare import compare
@@ -50,7 +51,7 @@ def by_library(worker: Worker) -> dict[str, float]:
         found = compare(pair, SETUP.prompt, SETUP.runs, **SETUP.common)
         return sum(result.metrics.total_s for result in found.results.values())
 
-    with worker.request("library") as stop:
+    with worker.request(None) as stop:
         start = time.perf_counter()
         decode = worker.call("chat", work, stop)
         return {"decode_s": decode, "wall_s": time.perf_counter() - start}
@@ -67,6 +68,15 @@ def by_painter(worker: Worker) -> dict[str, float]:
             rows = update["shown"].comparison.rows()
     wall = time.perf_counter() - start
     return {"decode_s": sum(row["total_s"] for row in rows), "wall_s": wall, "updates": sent}
+
+
+def by_http(client: Client) -> dict[str, float]:
+    common = dict(SETUP.common)
+    base = [common.pop(name) for name in ("max_new_tokens", "temperature", "seed")]
+    start = time.perf_counter()
+    found = client.predict(SETUP.prompt, dict(SETUP.runs), *base, common, api_name="/compare")
+    decode = sum(row["total_s"] for row in found["rows"])
+    return {"decode_s": decode, "wall_s": time.perf_counter() - start}
 
 
 def by_browser(context: Any, url: str) -> dict[str, Any]:
@@ -101,6 +111,9 @@ def main() -> int:
         process, url = start_page(Path(folder) / "log.txt")
         try:
             wait_until_ready(url)
+            client = Client(url, verbose=False)
+            by_http(client)
+            report["http"] = median([by_http(client) for _ in range(LAPS)])
             browser = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
             context = browser.new_context(viewport={"width": 1280, "height": 900})
             by_browser(context, url)
