@@ -83,6 +83,24 @@ class SharedPromptLayer(CacheLayerMixin):
         self._own_length = end
         return tuple(buffer[:, :, :end] for buffer in self._own)
 
+    @property
+    def buffers(self) -> tuple[Tensor, ...] | None:
+        """What a single sequence lies in; None before its first token and after a reorder."""
+        return self._own if self._shared is None else None
+
+    def move_to(self, *buffers: Tensor) -> None:
+        """Let a single sequence lie in these buffers [1, H, capacity, D], zero behind its end."""
+        end = self._own_length
+        for buffer, old in zip(buffers, self._own or (), strict=False):
+            buffer[:, :, :end] = old[:, :, :end]
+        for buffer in buffers:
+            buffer[:, :, end:] = 0
+        self._own = buffers
+
+    def extend(self, count: int) -> None:
+        """Somebody has written `count` more tokens into the buffers."""
+        self._own_length += count
+
     def crop_to(self, length: int) -> None:
         """Keep the first `length` tokens. The shared prefix never shrinks."""
         self._own_length = max(0, length - self._prefix_length)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import plotly.graph_objects as go
 
 from playground.axes import X_AXES, Y_AXES, Axis, Row, axis_named, has, pareto, value_of
-from playground.label_places import Point, label_sides
+from playground.label_places import Point, along, label_sides
 
 COLOURS = {
     "sample": "#7F7F7F",
@@ -37,6 +38,17 @@ RULE_SHAPES = {
     "relaxed": "x",
     "cactus": "pentagon",
     "cascade": "hexagon",
+}
+# Where rules are compared with each other, they have colours, too.
+RULE_COLOURS = {
+    "mentored": "#CC79A7",
+    "lenience": "#E69F00",
+    "ensemble": "#009E73",
+    "typical": "#D55E00",
+    "top_k": "#0072B2",
+    "relaxed": "#8C6BB1",
+    "cactus": "#A6761D",
+    "cascade": "#999933",
 }
 GREY, LINE = "#808080", "rgba(128,128,128,0.25)"
 
@@ -66,14 +78,16 @@ Range = tuple[float, float]
 
 
 def three(value: float) -> str:
-    """`value` with three significant digits, no exponent where it can be helped."""
+    """`value` with three significant digits and a true minus sign, no exponent where it can be
+    helped."""
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if value == 0 or math.isnan(value):
         return f"{value:g}"
     rounded = float(f"{value:.2e}")
     decimals = 2 - math.floor(math.log10(abs(rounded)))
-    return f"{value:.2e}" if decimals > 6 else f"{rounded:,.{max(0, decimals)}f}"
+    text = f"{value:.2e}" if decimals > 6 else f"{rounded:,.{max(0, decimals)}f}"
+    return text.replace("-", "−")
 
 
 def escape(text: str) -> str:
@@ -109,9 +123,13 @@ def speed_fidelity(
         _range(across, [p[0] for p in points + hollow] + highs),
         _range(up, [p[1] for p in points]),
     )
-    places = [[_place(p, ranges) for p in some] for some in (points, hollow)]
-    sides = label_sides(places[0], [str(row["label"]) for row in shown], places[1])
-    figure = go.Figure([*_front(pareto(rows, x, y), x, y, words["front"]), *predicted])
+    front = pareto(rows, x, y)
+    ends = [(e, value_of(row, y)) for row in shown for e in _spread(row, x) if e is not None]
+    places = [_place(p, ranges) for p in points]
+    taken = [_place(p, ranges) for p in (*hollow, *ends)]
+    taken += along([_place(p, ranges) for p in steps(front, x, y)])
+    sides = label_sides(places, [str(row["label"]) for row in shown], taken)
+    figure = go.Figure([*_front(front, x, y, words["front"]), *predicted])
     for row, point, side in zip(shown, points, sides, strict=True):
         figure.add_trace(_mark(row, point, side, x, words, y))
     figure.update_layout(**_layout(words[x], words[y], ranges))
@@ -169,6 +187,15 @@ def _front(rows: Sequence[Row], x: str, y: str, name: str) -> list[go.Scatter]:
     line = {"color": GREY, "width": 1.5, "dash": "dot", "shape": "vh"}
     xs, ys = [value_of(row, x) for row in rows], [value_of(row, y) for row in rows]
     return [go.Scatter(x=xs, y=ys, mode="lines", line=line, name=name, hoverinfo="skip")]
+
+
+def steps(front: Sequence[Row], x: str, y: str) -> list[Point]:
+    """The corners of the line that `_front` draws: down first, then across."""
+    points = [(value_of(row, x), value_of(row, y)) for row in front]
+    corners = points[:1]
+    for (before, _), after in pairwise(points):
+        corners += [(before, after[1]), after]
+    return corners
 
 
 def _predictions(rows: Sequence[Row], y: str, key: str, name: str, mark: str) -> go.Scatter:
@@ -254,6 +281,12 @@ def base_layout() -> dict[str, Any]:
         "font": {"color": GREY, "family": "system-ui, sans-serif"},
         "hovermode": "closest",
         "hoverlabel": {"align": "left"},
+        "modebar": {
+            "bgcolor": "rgba(0,0,0,0)",
+            "color": GREY,
+            "activecolor": COLOURS["greedy"],
+            "remove": ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
+        },
     }
 
 

@@ -68,14 +68,13 @@ def divergence(target_probs: Law, output_probs: Law, kind: str) -> float:
 
 def divergences(target_probs: Law, output_probs: Law, kinds: Iterable[str]) -> dict[str, float]:
     """Several of them at once, for less: see `divergence`."""
-    laws = checked_laws(target_probs=target_probs, output_probs=output_probs)
     measures = {kind: known("kind", kind) for kind in kinds}
-    target, output, off_support = on_support(*laws)
-    ratio = output / target
+    masses = Masses.of(target_probs=target_probs, output_probs=output_probs)
+    ratio = masses.other / masses.target
     found = {}
     for kind, measure in measures.items():
-        inside = float(measure.of(target, ratio).sum())  # below 0 by rounding alone
-        found[kind] = max(inside, 0.0) + measure.off_support(off_support)
+        inside = float(measure.of(masses.target, ratio).sum())  # below 0 by rounding alone
+        found[kind] = max(inside, 0.0) + measure.off_support(masses.off_support)
     return found
 
 
@@ -85,58 +84,86 @@ def known(argument: str, name: str) -> Divergence:
     return _KINDS[name]
 
 
-def on_support(target: Array, other: Array) -> tuple[Array, Array, float]:
-    """Masses [n] where the target is above 0, and the other law's mass elsewhere.
+@dataclass(frozen=True, slots=True, eq=False)
+class Masses:
+    """What two laws [V] give to the tokens that decide how far apart they are.
 
-    Where the other law is 0, the target's masses are merged.
+    `target`, `other` [n], double precision, are normalised masses of the tokens that both laws
+    allow, and last one that stands for those that the other law lacks, if the target has any;
+    `off_support` is what the other law has where the target is 0. `laws` are [V] as they came, and
+    `totals` what they sum to. Vectors of all V tokens are read as seldom as can be.
     """
-    inside, off_support = other > 0, 0.0
-    if target.min() == 0:
-        off_support = _mass(other, target == 0)
-        inside &= target > 0
-    elif inside.all():
+
+    target: Array
+    other: Array
+    off_support: float
+    laws: tuple[Array, Array]
+    totals: tuple[float, float]
+
+    @classmethod
+    def of(cls, **laws: Law) -> Masses:
+        """Of two laws by their names. Raises ValueError on what is no law."""
+        # An output law may be as small as β is large: what is left of a token's mass still counts.
+        smallest = {"output_probs": 0.0}
+        first, second = (_entries(n, law, smallest.get(n, SMALLEST)) for n, law in laws.items())
+        if len(first) != len(second):
+            lengths = f"have {len(first)} and {len(second)} entries"
+            raise ValueError(f"{' and '.join(laws)} {lengths}, must have equally many")
+        target, other, off_support = _on_support(first, second)
+        sums = float(target.sum()), float(other.sum()) + off_support
+        one, two = (_total(name, total) for name, total in zip(laws, sums, strict=True))
+        for masses, total in (target, one), (other, two):
+            if total != 1.0:
+                masses *= 1 / total
+        return cls(target, other, off_support / two, (first, second), (one, two))
+
+
+def _on_support(target: Array, other: Array) -> tuple[Array, Array, float]:
+    """`Masses` of laws [V] that need not sum to 1."""
+    allowed, lacking = other > 0, 0.0
+    if allowed.all():
+        masses = [law.astype(np.float64) for law in (target, other)]
+    else:
+        kept, rest = np.flatnonzero(allowed), target.copy()
+        rest[kept] = 0.0
+        lacking = _sum(rest)
+        masses = [np.empty(len(kept) + (lacking > 0)) for _ in range(2)]
+        for mass, law in zip(masses, (target, other), strict=True):
+            mass[: len(kept)] = law.take(kept)
+        if lacking > 0:
+            masses[0][-1], masses[1][-1] = lacking, 0.0
+    target, other = masses
+    inside = target > 0
+    if inside.all():
         return target, other, 0.0
-    lacking, first = _mass(target, other == 0), int(inside.argmin())
-    inside[first] = lacking > 0  # the first token that is not inside stands for those merged
-    kept = np.flatnonzero(inside)
-    target, other = target.take(kept), other.take(kept)
-    if lacking > 0:
-        target[first], other[first] = lacking, 0.0
-    return target, other, off_support
+    return target[inside], other[inside], _sum(other[~inside])
 
 
-def _mass(law: Array, where: Array) -> float:
-    """The mass of a mask [V]. (numpy's sum over a mask takes ten times as long, and its products
-    would start BLAS threads, beside which a decode runs at a third of its speed.)"""
-    return float(torch.where(torch.from_numpy(where), torch.from_numpy(law), 0.0).sum())
+def _sum(values: Array) -> float:
+    return float(torch.from_numpy(values).sum(dtype=torch.float64))
 
 
-def checked_laws(**laws: Law) -> tuple[Array, Array]:
-    # An output law may be as small as β is large: what is left of a token's mass still counts.
-    smallest = {"output_probs": 0.0}
-    first, second = (_law(n, value, smallest.get(n, SMALLEST)) for n, value in laws.items())
-    if len(first) != len(second):
-        lengths = f"have {len(first)} and {len(second)} entries"
-        raise ValueError(f"{' and '.join(laws)} {lengths}, must have equally many")
-    return first, second
-
-
-def _law(name: str, value: Law, smallest: float) -> Array:
+def _entries(name: str, value: Law, smallest: float) -> Array:
+    """The numbers of a law [V], on the host, as they came if they are of a usual precision."""
     try:
         law = value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{name}={value!r} must be [V] numbers from 0 to 1") from error
     if law.ndim != 1 or len(law) == 0 or law.is_complex():
         raise ValueError(f"{name} is {law.dtype} {list(law.shape)}, must be real [V], V ≥ 1")
-    double = law.detach().to("cpu", torch.float64, copy=True)
-    total, probs = float(double.sum()), double.numpy()
+    if law.dtype not in (torch.float32, torch.float64):
+        law = law.double()
+    probs: Array = law.numpy(force=True)
     lowest = float(probs.min())
     if not lowest >= 0:
         raise ValueError(f"{name} has an entry {lowest}, must have numbers from 0 to 1")
+    if lowest < smallest and law.dtype == torch.float64:  # others know none so small but 0
+        probs = np.where(probs < smallest, 0.0, probs)
+    return probs
+
+
+def _total(name: str, total: float) -> float:
+    """What to divide a law by, from what it sums to."""
     if not abs(total - 1) <= _SUM_TOLERANCE:
         raise ValueError(f"{name} sums to {total}, must sum to 1 within {_SUM_TOLERANCE}")
-    if abs(total - 1) > _NORMALISED:
-        probs *= 1 / total
-    if lowest < smallest and law.dtype == torch.float64:  # others know none so small but 0
-        probs[probs < smallest] = 0
-    return probs
+    return total if abs(total - 1) > _NORMALISED else 1.0

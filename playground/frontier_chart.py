@@ -13,17 +13,21 @@ from playground.charts import (
     AXIS,
     GREY,
     LINE,
+    RULE_COLOURS,
     RULE_SHAPES,
     WORDS,
     base_layout,
     colour_of,
     escape,
+    steps,
     three,
 )
+from playground.label_places import Point, along, label_sides
 
 Record = Mapping[str, Any]
 _SHORT = {"num_draft_tokens": "γ", "divergence_budget": "D"}
 _FEW = 12  # marks that may all be named
+_LETTER = 0.012  # of a label, against the plot: wider than on a desktop, narrower than on a phone
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
@@ -34,25 +38,62 @@ def frontier(
     words: Mapping[str, str] = WORDS,
 ) -> go.Figure:
     """Every configuration of a sweep with its intervals. Those that differ in draft length only, or
-    in the one knob that a method or rule was swept over, are joined by a line; where there are many
-    marks, only the ends of a line are named. A dotted line is the Pareto front.
+    in the one knob that a method or rule was swept over, are joined by a line. A dotted line is the
+    Pareto front. Where there are many marks, only the ends of a line are named, and only marks on
+    the front have bars; hovers have every interval.
 
     records: `sweep.summary` records; those without a value on either axis are left out.
     """
     axis_named(X_AXES, x, "x")
     axis_named(Y_AXES, y, "y")
     shown = [record for record in records if has(record, x, y)]
-    figure = go.Figure(_front(records, x, y, words["front"]))
+    best, few = pareto(records, x, y), len(shown) <= _FEW
+    figure = go.Figure(_front(best, x, y, words["front"]))
     lines: dict[str, int] = {}
     for some, knob in _lines(shown):
-        colour = _colour(some[0])
+        colour = colour_of_record(some[0])
         dash = _DASHES[lines.setdefault(colour, 0) % len(_DASHES)]
         lines[colour] += len(some) > 1
-        marks = _marks(some, knob, len(shown) <= _FEW)
-        figure.add_trace(_trace(some, _name(some, knob), marks, (x, y), colour, dash, words))
+        trace = _trace(some, _name(some, knob), _marks(some, knob, few), (x, y), colour, dash)
+        barred = [few or any(record is one for one in best) for record in some]
+        trace.update(
+            error_x=_errors(some, x, colour, barred),
+            error_y=_errors(some, y, colour, barred),
+            hovertext=[_hover(record, (x, y), words) for record in some],
+        )
+        figure.add_trace(trace)
     figure.update_layout(**_layout(words[x], words[y]))
     _keep_in_view(figure, shown, (x, y), words)
+    _place_labels(figure, shown, steps(best, x, y), (x, y))
     return figure
+
+
+def _place_labels(
+    figure: go.Figure, records: Sequence[Record], front: Sequence[Point], axes: tuple[str, str]
+) -> None:
+    """Labels beside marks and lines rather than over them."""
+    spans = []
+    for name in axes:
+        values = [value_of(record, name) for record in records if record["model"] == "target"]
+        low, high = min(values, default=0.0), max(values, default=1.0)
+        margin = 0.08 * (high - low) or 0.5
+        spans.append((low - margin, high - low + 2 * margin))
+
+    def place(point: Sequence[float]) -> Point:
+        across, up = ((v - low) / span for v, (low, span) in zip(point, spans, strict=True))
+        return across, up
+
+    traces = [trace for trace in figure.data if trace.text is not None]
+    marks = [
+        (place(point), text)
+        for trace in traces
+        for *point, text in zip(trace.x, trace.y, trace.text, strict=True)
+    ]
+    points = [point for point, text in marks if text]
+    others = [point for point, text in marks if not text] + along([place(p) for p in front])
+    sides = iter(label_sides(points, [text for _, text in marks if text], others, _LETTER))
+    for trace in traces:
+        trace.textposition = [next(sides) if text else "top center" for text in trace.text]
 
 
 def _keep_in_view(
@@ -118,8 +159,12 @@ def _knob(family: Sequence[Record]) -> str | None:
     return varied[0] if len(varied) == 1 else None
 
 
-def _colour(record: Record) -> str:
-    return GREY if record["model"] == "draft" else colour_of(record["method"])
+def colour_of_record(record: Record) -> str:
+    """The colour of a configuration's rule, else of its method."""
+    if record["model"] == "draft":
+        return GREY
+    rule = (record["params"] or {}).get("verifier")
+    return RULE_COLOURS.get(str(rule)) or colour_of(str(record["method"]))
 
 
 def _trace(
@@ -129,21 +174,17 @@ def _trace(
     axes: tuple[str, str],
     colour: str,
     dash: str,
-    words: Mapping[str, str],
 ) -> go.Scatter:
-    """One line: a mark for every configuration, its interval on both axes."""
+    """One line: a mark for every configuration."""
     x, y = axes
     first = records[0]
     rule = str((first["params"] or {}).get("verifier"))
     return go.Scatter(
         x=[value_of(record, x) for record in records],
         y=[value_of(record, y) for record in records],
-        error_x=_errors(records, x, colour),
-        error_y=_errors(records, y, colour),
         mode="lines+markers+text" if len(records) > 1 else "markers+text",
         name=escape(name),
         text=[escape(mark) for mark in marks],
-        textposition="top center",
         textfont={"color": GREY, "size": 11},
         line={"color": colour, "dash": dash, "width": 1.5},
         marker={
@@ -151,7 +192,6 @@ def _trace(
             "size": 9,
             "symbol": "x" if first["model"] == "draft" else RULE_SHAPES.get(rule, "circle"),
         },
-        hovertext=[_hover(record, axes, words) for record in records],
         hoverinfo="text",
     )
 
@@ -169,23 +209,29 @@ def _name(records: Sequence[Record], knob: str | None) -> str:
 
 
 def _marks(records: Sequence[Record], knob: str | None, every: bool) -> list[str]:
-    """The texts at the marks of a line; unless `every`, at its ends only."""
+    """The texts at the marks of a line; unless `every`, at its ends only: both draft lengths, or
+    the last of a knob's values, with the line's name."""
     if knob is None:
         return [str(record["label"]) for record in records]
     texts = [f"{_SHORT.get(knob, '')} {_value(record, knob)}".strip() for record in records]
-    last = len(texts) - 1
-    return [text if every or i in (0, last) else "" for i, text in enumerate(texts)]
+    if every:
+        return texts
+    if knob != "num_draft_tokens":
+        return [""] * (len(texts) - 1) + [str(records[-1]["label"])]
+    return [texts[0], *[""] * (len(texts) - 2), texts[-1]]
 
 
 def _value(record: Record, knob: str) -> str:
     return f"{record['params'][knob]:g}"
 
 
-def _errors(records: Sequence[Record], name: str, colour: str) -> dict[str, Any]:
+def _errors(
+    records: Sequence[Record], name: str, colour: str, barred: Sequence[bool]
+) -> dict[str, Any]:
     """Bars from the low to the high end of an interval, paler than the marks."""
 
-    def distance(record: Record, end: str) -> float:
-        if not has(record, f"{name}_{end}"):
+    def distance(record: Record, drawn: bool, end: str) -> float:
+        if not drawn or not has(record, f"{name}_{end}"):
             return 0.0
         scale = value_of(record, name) / record[name] if record[name] else 1.0
         return abs(float(record[f"{name}_{end}"]) - float(record[name])) * scale
@@ -193,8 +239,8 @@ def _errors(records: Sequence[Record], name: str, colour: str) -> dict[str, Any]
     return {
         "type": "data",
         "symmetric": False,
-        "array": [distance(record, "high") for record in records],
-        "arrayminus": [distance(record, "low") for record in records],
+        "array": [distance(*one, "high") for one in zip(records, barred, strict=True)],
+        "arrayminus": [distance(*one, "low") for one in zip(records, barred, strict=True)],
         "color": f"rgba({', '.join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))}, 0.4)",
         "thickness": 1,
         "width": 2,
@@ -205,12 +251,20 @@ def _hover(record: Record, axes: tuple[str, str], words: Mapping[str, str]) -> s
     names = dict.fromkeys((*axes, "speedup", "acceptance_rate", "mean_divergence"))
     known = [name for name in names if has(record, name)]
     lines = [f"<b>{escape(str(record['label']))}</b>"]
-    lines += [f"{escape(words[name])}: {three(value_of(record, name))}" for name in known]
+    lines += [f"{escape(words[name])}: {_with_interval(record, name)}" for name in known]
     return "<br>".join(lines)
 
 
-def _front(records: Sequence[Record], x: str, y: str, name: str) -> list[go.Scatter]:
-    best = pareto(records, x, y)
+def _with_interval(record: Record, name: str) -> str:
+    ends = [f"{name}_low", f"{name}_high"]
+    value = value_of(record, name)
+    if not has(record, *ends):
+        return three(value)
+    scale = value / record[name] if record[name] else 1.0
+    return f"{three(value)} [{', '.join(three(scale * record[end]) for end in ends)}]"
+
+
+def _front(best: Sequence[Record], x: str, y: str, name: str) -> list[go.Scatter]:
     if len(best) < 2:
         return []
     return [

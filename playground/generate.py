@@ -36,8 +36,9 @@ from transformers.generation.utils import (
 
 from playground.arguments import parameters
 from playground.contracts import Committed, Decision, Finished, Run, Settings
+from playground.generation_config import as_ids, constraints_of, unmet
 from playground.methods import fields_of, method_named
-from playground.models import ModelPair, constraints_of
+from playground.models import ModelPair
 from playground.params import fail
 from playground.sampling import MIN_TEMPERATURE, Clock, Draws, Warper
 from playground.session import check
@@ -51,10 +52,6 @@ _KINDS = {  # (a search, an encoder-decoder): what `generate` returns
     (True, True): GenerateBeamEncoderDecoderOutput,
 }
 _UNKNOWN = (
-    *("min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff", "guidance_scale"),
-    *("encoder_repetition_penalty", "encoder_no_repeat_ngram_size", "sequence_bias"),
-    *("exponential_decay_length_penalty", "renormalize_logits", "watermarking_config"),
-    *("constraints", "force_words_ids", "penalty_alpha", "dola_layers", "token_healing"),
     *("assistant_early_exit", "assistant_ensemble_weight", "speculation_type", "use_mtp"),
     *("output_attentions", "output_hidden_states"),
 )
@@ -119,13 +116,9 @@ def _refuse(config: GenerationConfig, call: dict[str, Any], inputs: Tensor) -> N
         value = call.get(name)
         if value is not None and not (isinstance(value, list) and not value):
             raise fail(name, value, "none: our loops have settings of their own")
-    defaults = GenerationConfig._get_default_generation_params()
-    for name in _UNKNOWN:
-        value = getattr(config, name, None)
-        if value not in (None, False, defaults.get(name)):
-            raise fail(name, value, "its default: our loops do not have it")
-    if any(len(words) > 1 for words in config.bad_words_ids or ()):
-        raise fail("bad_words_ids", config.bad_words_ids, "words of one token")
+    asked = {name: getattr(config, name, None) for name in _UNKNOWN}
+    for name, value in (unmet(config) | {k: v for k, v in asked.items() if v}).items():
+        raise fail(name, value, "its default: our loops do not have it")
     if config.do_sample and config.num_beams > 1:
         raise fail("do_sample", True, "False with beam search")
 
@@ -212,7 +205,8 @@ def _run(
     prompt_ids = prompt[0][kept].tolist()
     prefix = input_ids[0].tolist() if pair.is_encoder_decoder else prompt_ids
     pair.check_length(prompt_ids, settings.params.max_new_tokens)
-    eos_ids = frozenset(_ends(config))
+    constraints = constraints_of(config, prompt_ids)
+    eos_ids = frozenset(i for i in as_ids(config.eos_token_id) if 0 <= i < pair.vocab_size)
     seed = settings.params.seed
     if seed is None:  # so that torch.manual_seed does what users of `generate` expect
         seed = int(torch.randint(2**62, ()))
@@ -228,7 +222,7 @@ def _run(
         prefix=prefix,
         params=settings.params,
         parts=settings.parts,
-        warper=Warper(settings.params, constraints_of(config), eos_ids, len(prefix), most),
+        warper=Warper(settings.params, constraints, eos_ids, len(prefix), most),
         draws=Draws(seed),
         eos_ids=eos_ids,
         max_new_tokens=most,
@@ -236,11 +230,6 @@ def _run(
         interrupted=interrupted,
         encoded={} if encoded is None else {id(pair.target): encoded[0][:1, kept]},
     )
-
-
-def _ends(config: GenerationConfig) -> list[int]:
-    ids = config.eos_token_id
-    return [] if ids is None else [ids] if isinstance(ids, int) else list(ids)
 
 
 def _stop(criteria: Any, prefix: list[int]) -> Any:
@@ -281,7 +270,8 @@ def _output(
     """Ids [sequences, length], or the dict with scores."""
     rows = [beam.token_ids for beam in finished.beams] or [[d.token_id for d in decisions]]
     longest = max(map(len, rows))
-    fill = config.pad_token_id or next(iter(_ends(config)), 0)  # as transformers fills up
+    ends = [*as_ids(config.eos_token_id), 0]
+    fill = ends[0] if config.pad_token_id is None else config.pad_token_id
     new = torch.tensor([[*ids, *[fill] * (longest - len(ids))] for ids in rows])
     start = input_ids[:1].expand(len(rows), -1)
     sequences = torch.cat([start, new.to(input_ids)], dim=1)

@@ -1,8 +1,10 @@
-"""Where the labels of a chart go so that they cover no mark, and each other little."""
+"""Where the labels of a chart go so that they cover no mark or line, and each other little."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 _SIDES = (
     "middle right",
@@ -20,20 +22,34 @@ Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 
 def label_sides(
-    points: Sequence[Point], labels: Sequence[str], others: Sequence[Point] = ()
+    points: Sequence[Point],
+    labels: Sequence[str],
+    others: Sequence[Point] = (),
+    letter: float = 0.022,
 ) -> list[str]:
-    """Plotly's `textposition` for the label of every point; `others` are marks without a label."""
+    """Plotly's `textposition` for the label of every point; `others` are marks without a label, a
+    letter is so wide."""
     marks = [_box(x, y, 0.02, 0.05) for x, y in (*points, *others)]
     taken: list[Box] = []
     sides = []
     for i, (x, y) in enumerate(points):
         near = marks[:i] + marks[i + 1 :]
-        boxes = {side: _label_box(side, x, y, 0.022 * len(labels[i])) for side in _SIDES}
+        boxes = {side: _label_box(side, x, y, letter * len(labels[i])) for side in _SIDES}
         costs = {side: _cost(box, near, taken) for side, box in boxes.items()}
         side = min(_SIDES, key=costs.__getitem__)
         sides.append(side)
         taken.append(boxes[side])
     return sides
+
+
+def along(corners: Sequence[Point], step: float = 0.04) -> list[Point]:
+    """Points on a line of these corners, near enough to each other to keep labels off it."""
+    found: list[Point] = []
+    for (x, y), (to_x, to_y) in pairwise(corners):
+        count = math.ceil(max(abs(to_x - x), abs(to_y - y)) / step)
+        shares = [i / count for i in range(count + 1)] if count else []
+        found += [(x + s * (to_x - x), y + s * (to_y - y)) for s in shares]
+    return found
 
 
 def _box(x: float, y: float, width: float, height: float) -> Box:

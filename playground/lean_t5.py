@@ -2,12 +2,14 @@
 
 As `llama.py`: at small sizes a model's own Python and small operations cost more than its weights.
 Projections of the same input are one product, position biases are looked up once, the encoder's
-keys and values are made once a run, and every beam reads the same ones.
+keys and values for all layers are one product a run, and every beam reads the same ones. Hidden
+states are rows [n, d] throughout, of all tokens of all sequences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -16,11 +18,11 @@ from torch import Tensor
 from transformers import T5ForConditionalGeneration
 
 from playground.cache import LayeredState, SharedPromptLayer, device_of
-from playground.llama import fuse, norm
-from playground.quantized import Dense, Product, quantised
+from playground.llama import fuse
+from playground.quantized import Dense, Product, prepacked, quantised
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
+    "relu": torch.relu_,
     "gelu_new": lambda x: F.gelu(x, approximate="tanh"),
 }
 _ENCODER = (  # settings that its weights do not tell
@@ -59,30 +61,81 @@ def same_encoder(one: Any, other: Any) -> bool:
     )
 
 
+@cache
+def _ones(count: int, dtype: torch.dtype) -> Tensor:
+    return torch.ones(count, 1, dtype=dtype)
+
+
+def _unit(x: Tensor) -> Tensor:
+    """Rows [n, d] at length 1, by one kernel."""
+    return torch._weight_norm_interface(x, _ones(len(x), x.dtype))[0]
+
+
+class _Norm:
+    """RMSNorm of rows [n, d], times `scale`; on the CPU as `llama.norm`, with a float32 weight."""
+
+    def __init__(self, source: Any, scale: float = 1.0) -> None:
+        self._weight, self._eps = source.weight.data * scale, source.variance_epsilon
+        self._size, self._on_cpu = len(self._weight), self._weight.device.type == "cpu"
+        if self._on_cpu:
+            self._weight = (source.weight.data.float() * scale).repeat(2)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if not self._on_cpu:
+            return F.rms_norm(x, self._weight.shape, self._weight, self._eps)
+        both = torch.cat((x, -x), -1)
+        both = torch.layer_norm(both, (2 * self._size,), self._weight, None, self._eps)
+        return both[:, : self._size].contiguous()
+
+
+class _Reader:
+    """A norm and the product that reads it, called on rows [n, d].
+
+    unit: the product's weights take over the norm's, and rows need only be brought to length 1.
+    That leaves eps out, so rows must be far from zero.
+    """
+
+    def __init__(
+        self,
+        norm: Any,
+        weight: Tensor,
+        bias: Tensor | None,
+        product: Product,
+        unit: bool,
+        scale: float = 1.0,
+    ) -> None:
+        if unit:
+            scale *= weight.shape[1] ** 0.5
+            weight = (weight.float() * norm.weight.float() * scale).to(weight.dtype)
+        self._norm = _unit if unit else _Norm(norm, scale)
+        self._product = product(weight, bias)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self._product(self._norm(x))
+
+
 class _Stack:
     """The weights of an encoder or decoder, fused by input; `product` multiplies by them."""
 
-    def __init__(self, stack: Any, product: Product) -> None:
+    def __init__(self, stack: Any, product: Product, unit: bool = False) -> None:
         config = stack.config
-        self.heads, self.eps = config.num_heads, config.layer_norm_epsilon
+        self.heads = config.num_heads
         self.embedding = stack.embed_tokens.weight
         self.act = _ACTIVATIONS[config.dense_act_fn]
         self.gated = config.is_gated_act
-        self.norm = stack.final_layer_norm.weight
-        self.layers = [_Layer(block, product) for block in stack.block]
+        self.layers = [_Layer(block, product, unit) for block in stack.block]
         self._attention = stack.block[0].layer[0].SelfAttention
         self._bias = torch.empty(0)
         self._size = 0
 
     def bias(self, start: int, end: int) -> Tensor:
         """What a query at start ≤ i < end adds to the scores of the keys at 0 ≤ j < end, by j − i:
-        [heads, end − start, end]. In a decoder, −inf for the keys behind it."""
+        [1, heads, end − start, end]. In a decoder, −inf for the keys behind it."""
         if end > self._size:
             self._size = -(-end // _BLOCK) * _BLOCK
             self._bias = self._table(self._size)
-        last = self._size - 1
-        rows = [self._bias[:, last - i : last - i + end] for i in range(start, end)]
-        return rows[0][:, None] if len(rows) == 1 else torch.stack(rows, 1)
+        table = self._bias[:, self._size - end : self._size - start + end - 1]
+        return table.unfold(1, end, 1).flip(1)[None]
 
     def _table(self, size: int) -> Tensor:
         """[heads, 2·size − 1]: the bias of every distance j − i from 1 − size to size − 1."""
@@ -101,7 +154,7 @@ class _Stack:
 
     def feed_forward(self, x: Tensor, layer: _Layer) -> Tensor:
         """x plus the layer's feed-forward part."""
-        inner = layer.wi(norm(x, layer.norm_ff, self.eps))
+        inner = layer.wi(x)
         if self.gated:
             gate, up = inner.chunk(2, -1)
             inner = self.act(gate) * up
@@ -110,40 +163,50 @@ class _Stack:
         return x + layer.wo(inner)
 
     def attend(
-        self, x: Tensor, layer: _Layer, bias: Tensor | None, stored: SharedPromptLayer | None
+        self, x: Tensor, width: int, layer: _Layer, bias: Tensor, stored: SharedPromptLayer | None
     ) -> Tensor:
-        """x [W, k, d] plus its attention to itself and to what is `stored`."""
-        width, count, _ = x.shape
-        qkv = layer.qkv(norm(x, layer.norm_self, self.eps))
-        qkv = qkv.view(width, count, 3 * self.heads, -1).transpose(1, 2)
-        queries, keys, values = qkv.chunk(3, 1)
+        """x [width · k, d] plus its attention to itself and to what is `stored`."""
+        qkv = layer.qkv(x).view(width, len(x) // width, 3 * self.heads, -1)
+        queries, both = qkv.transpose(1, 2).split_with_sizes((self.heads, 2 * self.heads), 1)
         if stored is not None:
-            keys, values = stored.update(keys, values)
-        seen = F.scaled_dot_product_attention(queries, keys, values, bias, scale=1.0)
-        return x + layer.out(seen.transpose(1, 2).reshape(width, count, -1))
+            (both,) = stored.append(both)
+        keys, values = both.chunk(2, 1)
+        return x + layer.out(_seen(queries, keys, values, bias, len(x)))
+
+    def read_source(self, x: Tensor, layer: _Layer, keys: Tensor, values: Tensor) -> Tensor:
+        """x [n, d] plus its attention to the source, whose keys all sequences share."""
+        queries = layer.cross_q(x).view(1, len(x), self.heads, -1)
+        return x + layer.cross_out(_seen(queries.transpose(1, 2), keys, values, None, len(x)))
+
+
+def _seen(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None, n: int) -> Tensor:
+    """What T5's attention, which does not scale its scores, sees: [n, heads · dim]."""
+    seen = F.scaled_dot_product_attention(queries, keys, values, bias, scale=1.0)
+    return seen.transpose(1, 2).reshape(n, -1)
 
 
 class _Layer:
     """Weights of one block, fused by input (see `llama.fuse`)."""
 
-    def __init__(self, block: Any, product: Product) -> None:
+    def __init__(self, block: Any, product: Product, unit: bool) -> None:
         own, last = block.layer[0], block.layer[-1]
         attention, dense = own.SelfAttention, last.DenseReluDense
-        self.norm_self = own.layer_norm.weight
-        self.qkv = product(*fuse(attention.q, attention.k, attention.v))
+        qkv = fuse(attention.q, attention.k, attention.v)
+        self.qkv = _Reader(own.layer_norm, *qkv, product, unit)
         self.out = product(attention.o.weight, None)
-        self.norm_ff = last.layer_norm.weight
         gated = hasattr(dense, "wi_0")
-        self.wi = product(*(fuse(dense.wi_0, dense.wi_1) if gated else (dense.wi.weight, None)))
+        wi = fuse(*((dense.wi_0, dense.wi_1) if gated else (dense.wi,)))
+        self.wi = _Reader(last.layer_norm, *wi, product, unit)
         self.wo = product(dense.wo.weight, None)
         if len(block.layer) == 3:
             cross = block.layer[1].EncDecAttention
-            self.norm_cross = block.layer[1].layer_norm.weight
-            self.cross_q, self.cross_out = (
-                product(cross.q.weight, None),
-                product(cross.o.weight, None),
-            )
-            self.cross_kv = Dense(*fuse(cross.k, cross.v))
+            self.cross_q = _Reader(block.layer[1].layer_norm, cross.q.weight, None, product, unit)
+            self.cross_out = product(cross.o.weight, None)
+
+
+def _far_from_zero(embedding: Tensor, eps: float) -> bool:
+    """Whether eps makes no difference to the norms of these rows [V, d], nor of sums with them."""
+    return bool(embedding.float().square().mean(1).min() > 1e4 * eps)
 
 
 class LeanT5:
@@ -153,23 +216,35 @@ class LeanT5:
     """
 
     def __init__(self, model: Any, int8: bool = False) -> None:
-        product = quantised if int8 else Dense
+        scale = model.model_dim**-0.5 if model.config.scale_decoder_outputs else 1.0
+        cross = [block.layer[1].EncDecAttention for block in model.decoder.block]
+        many, few = (prepacked, quantised) if int8 else (Dense, Dense)  # rows at once
+        unit = int8 and _far_from_zero(model.shared.weight, model.config.layer_norm_epsilon)
         mode = torch.inference_mode(model.lm_head.weight.is_inference())
         with mode, torch.no_grad():
-            self.encoder = _Stack(model.encoder, Dense)  # many rows at once
-            self.decoder = _Stack(model.decoder, product)
-            self.head = product(model.lm_head.weight, None)
-        self.scale = model.model_dim**-0.5 if model.config.scale_decoder_outputs else 1.0
+            self.encoder = _Stack(model.encoder, many)
+            self.norm_encoded = _Norm(model.encoder.final_layer_norm)
+            self.sources = many(*fuse(*(linear for c in cross for linear in (c.k, c.v))))
+            self.decoder = _Stack(model.decoder, few, unit)
+            norm, head = model.decoder.final_layer_norm, model.lm_head.weight
+            self.head = _Reader(norm, head, None, few, unit, scale)
         self.device = device_of(model)
 
     def encode(self, ids: Sequence[int]) -> Tensor:
         """What the encoder makes of ids: hidden states [1, n, d]."""
         stack = self.encoder
-        x = F.embedding(torch.tensor([list(ids)], device=self.device), stack.embedding)
-        bias = stack.bias(0, x.shape[1])[None]
+        x = stack.embedding[torch.tensor(ids, device=self.device)]
+        bias = stack.bias(0, len(x))
         for layer in stack.layers:
-            x = stack.feed_forward(stack.attend(x, layer, bias, None), layer)
-        return norm(x, stack.norm, stack.eps)
+            x = stack.feed_forward(stack.attend(x, 1, layer, bias, None), layer)
+        return self.norm_encoded(x)[None]
+
+    def read_by_decoder(self, encoded: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Keys and values [1, heads, n, dim] of the encoder's states, for every layer."""
+        count, heads = encoded.shape[1], self.decoder.heads
+        every = self.sources(encoded[0]).view(count, len(self.decoder.layers), 2, heads, -1)
+        both = every.permute(1, 2, 3, 0, 4).contiguous()
+        return [(keys[None], values[None]) for keys, values in both]
 
 
 class T5State(LayeredState):
@@ -179,36 +254,24 @@ class T5State(LayeredState):
         super().__init__([SharedPromptLayer() for _ in lean.decoder.layers])
         self._lean = lean
         self._width = 1
-        self._cross = [self._source(encoded, layer) for layer in lean.decoder.layers]
-
-    def _source(self, encoded: Tensor, layer: _Layer) -> tuple[Tensor, Tensor]:
-        """Keys and values [1, heads, n, dim] of the encoder's states."""
-        both = layer.cross_kv(encoded).view(1, encoded.shape[1], 2, -1)
-        keys, values = both.view(1, encoded.shape[1], 2 * self._lean.decoder.heads, -1).chunk(2, 2)
-        return keys.transpose(1, 2), values.transpose(1, 2)
+        self._cross = lean.read_by_decoder(encoded)
 
     def prefill(self, ids: Sequence[int]) -> Tensor:
-        return self.forward(torch.tensor([list(ids)]))[0, -1]
+        return self._lean.head(self._hidden(torch.tensor([list(ids)]))[-1:])[0]
 
     def forward(self, ids: Tensor) -> Tensor:
-        lean, stack, start = self._lean, self._lean.decoder, self.length
-        self.length += ids.shape[1]
-        x = F.embedding(ids.to(lean.device), stack.embedding)
-        bias = stack.bias(start, self.length)[None]
-        for layer, stored, cross in zip(stack.layers, self.layers, self._cross, strict=True):
-            x = stack.attend(x, layer, bias, stored)
-            x = stack.feed_forward(self._read_source(x, layer, *cross), layer)
-        x = norm(x, stack.norm, stack.eps)
-        return lean.head(x * lean.scale if lean.scale != 1.0 else x)
+        return self._lean.head(self._hidden(ids)).view(*ids.shape, -1)
 
-    def _read_source(self, x: Tensor, layer: _Layer, keys: Tensor, values: Tensor) -> Tensor:
-        """x [W, k, d] plus its attention to the source, whose keys all sequences share."""
-        width, count, _ = x.shape
-        stack = self._lean.decoder
-        queries = layer.cross_q(norm(x, layer.norm_cross, stack.eps))
-        queries = queries.view(1, width * count, stack.heads, -1).transpose(1, 2)
-        seen = F.scaled_dot_product_attention(queries, keys, values, scale=1.0)
-        return x + layer.cross_out(seen.transpose(1, 2).reshape(width, count, -1))
+    def _hidden(self, ids: Tensor) -> Tensor:
+        """Last hidden states of ids [W, k], not yet normed: [W · k, d]."""
+        stack, start, (width, count) = self._lean.decoder, self.length, ids.shape
+        self.length += count
+        x = stack.embedding.index_select(0, ids.flatten().to(self._lean.device))
+        bias = stack.bias(start, self.length)
+        for layer, stored, cross in zip(stack.layers, self.layers, self._cross, strict=True):
+            x = stack.attend(x, width, layer, bias, stored)
+            x = stack.feed_forward(stack.read_source(x, layer, *cross), layer)
+        return x
 
     def reorder(self, parents: Tensor) -> None:
         super().reorder(parents.to(self._lean.device))

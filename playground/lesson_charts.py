@@ -12,6 +12,7 @@ from playground.charts import (
     AXIS,
     GREY,
     NO_ZOOM,
+    RULE_COLOURS,
     RULE_SHAPES,
     base_layout,
     colour_of,
@@ -149,13 +150,14 @@ def _rules(
 ) -> list[go.Scatter]:
     """A line for each rule, or marks for one whose knob moves it in steps."""
     traces = []
-    for colour, rule in zip(_cycled(len(curves)), curves, strict=True):
+    for rule in curves:
+        colour = RULE_COLOURS.get(rule.rule, GREY)
         points, own = rule.finite(), rule.rule == "mentored"
         if not points:
             continue
         xs, ys = [p.divergence for p in points], [value(p) for p in points]
         name = (names or {}).get(rule.rule, rule.rule)
-        trace = _line(xs, ys, name, colour_of("mentored") if own else colour)
+        trace = _line(xs, ys, name, colour)
         trace.update(
             mode="markers" if rule.moves_in_steps else "lines",
             line={"width": 4 if own else 2},

@@ -22,6 +22,7 @@ from transformers import (
 )
 
 from playground.cache import LayeredState, SharedPromptLayer, device_of
+from playground.graphs import Graphs, recorder_for
 from playground.quantized import Dense, Product, quantised, rounded
 
 _FAMILIES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
@@ -116,6 +117,8 @@ class LeanLlama:
         self.taps: tuple[int, ...] = ()  # layers before which a feature draft reads, see features
         self._rotary = decoder.rotary_emb
         self._cos = self._sin = torch.empty(0)
+        record = recorder_for(self.device)
+        self.graphs = None if record is None else Graphs(self, record)
 
     def rotary(self, start: int, end: int) -> tuple[Tensor, Tensor]:
         """cos and sin [k, heads, head_dim] of the positions from start to end, for queries, keys
@@ -136,6 +139,44 @@ class LeanLlama:
                 for table, still in ((cos, 1.0), (sin, 0.0))
             )
         return self._cos[start:end], self._sin[start:end]
+
+    def run(
+        self, x: Tensor, stored: Sequence[Any], tables: tuple[Tensor, Tensor], mask: Tensor | None
+    ) -> list[Tensor]:
+        """The layers over their inputs x [W, k, hidden]: the hidden states before tapped ones, and
+        the normed last ones. stored: what holds each layer's keys and values, by `append`."""
+        tapped = []
+        for index, (layer, kept) in enumerate(zip(self.layers, stored, strict=True)):
+            if index in self.taps:
+                tapped.append(x)
+            x = x + self._attend(norm(x, layer.norm_in, self.eps), layer, kept, tables, mask)
+            gate, up = layer.gate_up(norm(x, layer.norm_mid, self.eps)).chunk(2, -1)
+            x = x + layer.down(F.silu(gate) * up)
+        return [*tapped, norm(x, self.norm, self.eps)]
+
+    def _attend(
+        self,
+        x: Tensor,
+        layer: Layer,
+        stored: Any,
+        tables: tuple[Tensor, Tensor],
+        mask: Tensor | None,
+    ) -> Tensor:
+        width, count, _ = x.shape
+        heads, kv_heads, dim = self.num_heads, self.num_kv_heads, self.head_dim
+        qkv = layer.qkv(x).view(width, count, heads + 2 * kv_heads, dim)
+        if layer.norm_qk is not None:
+            queries = F.rms_norm(qkv[:, :, :heads], (dim,), layer.norm_qk[0], self.eps)
+            keys = F.rms_norm(qkv[:, :, heads:-kv_heads], (dim,), layer.norm_qk[1], self.eps)
+            qkv = torch.cat((queries, keys, qkv[:, :, -kv_heads:]), 2)
+        turned = torch.addcmul(qkv * tables[0], qkv.roll(dim // 2, -1), tables[1]).transpose(1, 2)
+        (stored_kv,) = stored.append(turned[:, heads:])
+        keys, values = stored_kv[:, :kv_heads], stored_kv[:, kv_heads:]
+        # The query heads that share a key head are laid behind each other: no keys are repeated.
+        queries = turned[:, :heads].reshape(width, kv_heads, -1, dim)
+        seen = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+        seen = seen.view(width, heads, count, dim).transpose(1, 2).reshape(width, count, -1)
+        return layer.out(seen)
 
 
 class LlamaState(LayeredState):
@@ -179,20 +220,17 @@ class LlamaState(LayeredState):
     def _decode(self, x: Tensor) -> Tensor:
         """Normed last hidden states of the layers' inputs x, both [W, k, hidden]."""
         lean, start = self._lean, self.length
-        self.length += x.shape[1]
-        tables = lean.rotary(start, self.length)
-        mask = self._mask(x.shape[1])
-        tapped = []
-        for index, (layer, stored) in enumerate(zip(lean.layers, self.layers, strict=True)):
-            if index in lean.taps:
-                tapped.append(x)
-            x = x + self._attend(norm(x, layer.norm_in, lean.eps), layer, stored, tables, mask)
-            gate, up = layer.gate_up(norm(x, layer.norm_mid, lean.eps)).chunk(2, -1)
-            x = x + layer.down(F.silu(gate) * up)
-        x = norm(x, lean.norm, lean.eps)
+        states = self.plain_pass(x) if lean.graphs is None else lean.graphs.run(self, x)
         if lean.taps:
-            self._tapped, self._tapped_from = [*tapped, x], start
-        return x
+            self._tapped, self._tapped_from = states, start
+        return states[-1]
+
+    def plain_pass(self, x: Tensor) -> list[Tensor]:
+        """The pass itself, of which the keys and values are stored: see `LeanLlama.run`."""
+        lean, start = self._lean, self.length
+        self.length += x.shape[1]
+        tables, mask = lean.rotary(start, self.length), self._mask(x.shape[1])
+        return lean.run(x, self.layers, tables, mask)
 
     def _mask(self, count: int) -> Tensor | None:
         """−inf at the stored tokens that each of the `count` new ones does not see, else 0:
@@ -204,28 +242,3 @@ class LlamaState(LayeredState):
             (count, self.length), float("-inf"), dtype=lean.dtype, device=lean.device
         )
         return hidden.triu_(self.length - count + 1).repeat(lean.num_heads // lean.num_kv_heads, 1)
-
-    def _attend(
-        self,
-        x: Tensor,
-        layer: Layer,
-        stored: Any,
-        tables: tuple[Tensor, Tensor],
-        mask: Tensor | None,
-    ) -> Tensor:
-        lean = self._lean
-        width, count, _ = x.shape
-        heads, kv_heads, dim = lean.num_heads, lean.num_kv_heads, lean.head_dim
-        qkv = layer.qkv(x).view(width, count, heads + 2 * kv_heads, dim)
-        if layer.norm_qk is not None:
-            queries = F.rms_norm(qkv[:, :, :heads], (dim,), layer.norm_qk[0], lean.eps)
-            keys = F.rms_norm(qkv[:, :, heads:-kv_heads], (dim,), layer.norm_qk[1], lean.eps)
-            qkv = torch.cat((queries, keys, qkv[:, :, -kv_heads:]), 2)
-        turned = torch.addcmul(qkv * tables[0], qkv.roll(dim // 2, -1), tables[1]).transpose(1, 2)
-        (stored_kv,) = stored.append(turned[:, heads:])
-        keys, values = stored_kv[:, :kv_heads], stored_kv[:, kv_heads:]
-        # The query heads that share a key head are laid behind each other: no keys are repeated.
-        queries = turned[:, :heads].reshape(width, kv_heads, -1, dim)
-        seen = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
-        seen = seen.view(width, heads, count, dim).transpose(1, 2).reshape(width, count, -1)
-        return layer.out(seen)

@@ -1,4 +1,4 @@
-"""What a measurement depends on beside the models: processor, threads, versions."""
+"""What a run depends on beside the models: processor, threads, versions, the kind of GPU."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from importlib.metadata import version
 from typing import Any
 
 import torch
+
+# ZeroGPU: such a Space lends a GPU to one request at a time, in a process forked for it.
+ZERO_GPU = os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "t", "true")
 
 
 def facts(device: torch.device) -> dict[str, Any]:

@@ -25,7 +25,7 @@ for every divergence here; where f'(∞) is infinite, ρ stays 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, NamedTuple
@@ -40,10 +40,9 @@ from playground.divergences import (
     Array,
     Divergence,
     Law,
-    checked_laws,
+    Masses,
     divergence,
     known,
-    on_support,
 )
 
 __all__ = ["DIVERGENCES", "Optimum", "Solution", "divergence", "solution", "solve"]
@@ -108,16 +107,15 @@ def solution(
     keep_support: bool = True,
 ) -> Solution:
     """The same, for one who needs only a part of it: see `solve`."""
-    target, draft = checked_laws(target_probs=target_probs, draft_probs=draft_probs)
     kind = known("divergence", divergence)
     if not (isinstance(budget, Real) and budget >= 0):
         raise ValueError(f"budget={budget!r} must be a number from 0 to infinity")
+    masses = Masses.of(target_probs=target_probs, draft_probs=draft_probs)
     rule = _LOSSLESS
     if budget > 2 * _MARGIN:
-        family = _Family(*on_support(target, draft), kind)
-        rule = family.best(float(budget), keep_support)
+        rule = _Family(masses, kind).best(float(budget), keep_support)
     device = target_probs.device if isinstance(target_probs, Tensor) else "cpu"
-    return Solution(target, draft, rule, device)
+    return Solution(masses.laws, masses.totals, rule, device)
 
 
 class _Rule(NamedTuple):
@@ -132,42 +130,50 @@ _LOSSLESS = _Rule(1.0, 1.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """The optimal rule for two laws [V], from which each of its parts can be had alone."""
+    """The optimal rule for two laws [V], from which each of its parts can be had alone.
 
-    target: Array
-    draft: Array
+    `laws` are the target's and the draft's, on the host and as they came; they sum to `totals`.
+    """
+
+    laws: tuple[Array, Array]
+    totals: tuple[float, float]
     rule: _Rule
     device: torch.device | str
 
     def accept_prob(self, token: int) -> float:
         """The acceptance of one token that the draft may draw."""
-        mass = self.target.item(token)
+        mass, drafted = (law.item(token) / t for law, t in zip(self.laws, self.totals, strict=True))
         if mass == 0:
             return self.rule.zero_accept
-        return min(1.0, mass * self.rule.above / self.draft.item(token))
+        return min(1.0, mass * self.rule.above / drafted)
 
-    def residual_probs(self) -> Tensor:
-        """The residual [V], as `Optimum` has it."""
-        target, draft = (torch.from_numpy(law).to(self.device) for law in (self.target, self.draft))
+    def residual(self) -> Tensor:
+        """The residual [V] on the host, not normalised: masses to draw from."""
+        target, draft = self._normalised("cpu")
         moved = _moved(target, draft, self.rule.below)
-        rejected = float(moved.sum())
-        return moved.div_(rejected) if rejected > 0 else target
+        return moved if moved.any() else target
 
     def optimum(self) -> Optimum:
         """All of it."""
-        return _optimum(self.target, self.draft, self.rule, self.device)
+        return _optimum(*self._normalised(self.device), self.rule)
+
+    def _normalised(self, device: torch.device | str) -> Iterator[Tensor]:
+        for law, total in zip(self.laws, self.totals, strict=True):
+            yield torch.from_numpy(law).to(device, torch.float64, copy=True).div_(total)
 
 
 class _Side:
-    """The tokens on one side of p = q, from the farthest to the nearest."""
+    """The tokens on one side of p = q, from the farthest to the nearest: target masses, draft
+    masses and costs [3, m]."""
 
-    def __init__(self, target: Array, draft: Array, cost: Array, sign: float) -> None:
+    def __init__(self, tokens: Array, sign: float) -> None:
         self.sign = sign  # +1 where p ≥ q, so that the clamp takes mass away; −1 where p < q
+        target, draft, self.cost = tokens
         self.ratio = draft / target
-        self.target_mass, self.draft_mass = _running_sum(target), _running_sum(draft)
-        self.moved = self.draft_mass - self.ratio * self.target_mass  # by a level at each token
+        self.target_mass, self.draft_mass = _running_sums(tokens[:2])
+        self.moved = self.ratio * self.target_mass  # first what stays, then what moves,
+        np.subtract(self.draft_mass, self.moved, out=self.moved)  # by a level at each token
         self.moved *= sign
-        self.cost = cost
 
     def at(self, mass: float) -> tuple[float, float, float]:
         """What moves `mass`: the level, the target mass clamped to it, the cost of the others."""
@@ -182,23 +188,19 @@ class _Side:
 
 
 class _Family:
-    """The laws clamp(p, q/β, q/α), told apart by the mass that they reject.
+    """The laws clamp(p, q/β, q/α), told apart by the mass that they reject."""
 
-    `target` and `draft` [n] are masses at q > 0, `off_support` is the draft's mass at q = 0.
-    """
-
-    def __init__(self, target: Array, draft: Array, off_support: float, kind: Divergence) -> None:
-        self.kind, self.off_support = kind, off_support
+    def __init__(self, masses: Masses, kind: Divergence) -> None:
+        target, draft = masses.target, masses.other
+        self.kind, self.off_support = kind, masses.off_support
+        self.margin = _MARGIN * max(1.0, math.sqrt(len(target)) / 16)  # as sums of n terms round
         ratio = draft / target
         cost = kind.of(target, ratio)
-        self.margin = _MARGIN * max(1.0, math.sqrt(len(target)) / 16)  # as sums of n terms round
-        self.whole = float(cost.sum()) + kind.off_support(off_support)
+        self.whole = float(cost.sum()) + kind.off_support(self.off_support)
         order, num_under = _ascending(ratio)
-        under, over = order[:num_under], order[num_under:][::-1].copy()
-        self.under, self.over = (
-            _Side(target.take(side), draft.take(side), cost.take(side), sign)
-            for side, sign in ((under, -1.0), (over, 1.0))
-        )
+        order[num_under:] = order[num_under:][::-1]
+        tokens = np.stack((target, draft, cost)).take(order, axis=1)
+        self.under, self.over = _Side(tokens[:, :num_under], -1.0), _Side(tokens[:, num_under:], 1.0)
 
     def spent(self, rejected: float) -> tuple[float, float]:
         """The divergence, and its slope in `rejected`."""
@@ -249,7 +251,9 @@ def _falling_root(
         if abs(value - goal) <= slack:
             return x
         low, high = (x, high) if value > goal else (low, x)
-        x += (goal - value) / slope if slope < 0 else math.inf
+        # On the root of the curve, which is nearly straight: a divergence begins as a square.
+        step = math.sqrt(value) * (math.sqrt(goal) - math.sqrt(value)) if value > 0 else goal / 2
+        x += 2 * step / slope if slope < 0 else math.inf
         if not low < x < high:  # geometric, since the answer may be extremely small
             x = math.sqrt(low * high) if low > 0 else high * high / 4
     return high
@@ -273,18 +277,15 @@ def _ascending(ratio: Array) -> tuple[Array, int]:
     return keys, int(rising.searchsorted(1.0))
 
 
-def _running_sum(values: Array) -> Array:
-    sums: Array = torch.from_numpy(values).cumsum(0).numpy()  # several times faster than numpy's
+def _running_sums(rows: Array) -> Array:
+    sums: Array = torch.from_numpy(rows).cumsum(1).numpy()  # several times faster than numpy's
     return sums
 
 
-def _optimum(
-    target_probs: Array, draft_probs: Array, rule: _Rule, device: torch.device | str
-) -> Optimum:
-    target, draft = (torch.from_numpy(law).to(device) for law in (target_probs, draft_probs))
+def _optimum(target: Tensor, draft: Tensor, rule: _Rule) -> Optimum:
     high, low, rho, spent = rule
     accept = (target * high).div_(draft).clamp_(max=1)
-    if (target_probs == 0).any():
+    if not target.min() > 0:
         accept.masked_fill_(target == 0, rho)
     residual = _moved(target, draft, low)
     output = target.clone() if rule is _LOSSLESS else torch.addcmul(residual, draft, accept)

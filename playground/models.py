@@ -21,6 +21,7 @@ from playground.catalog import folder_of, missing_files, spec_of
 from playground.contracts import KVState
 from playground.faults import first_line, is_out_of_memory
 from playground.feature_draft import FeatureDraft, FeatureState, LeanFeature
+from playground.generation_config import as_ids, constraints_of, unmet
 from playground.params import fail, lookup
 from playground.precision import PRECISIONS, fastest, shapes_of
 from playground.sampling import Constraints
@@ -160,13 +161,17 @@ class ModelPair:
             self.tokenizer,
         ):
             eos = getattr(owner, "eos_token_id", None)
-            if eos is not None:
-                return frozenset([eos] if isinstance(eos, int) else [int(e) for e in eos])
+            if eos is not None:  # some name ids beyond their vocabulary, or -1
+                return frozenset(i for i in as_ids(eos) if 0 <= i < self.vocab_size)
         return frozenset()
 
-    def constraints(self) -> Constraints:
-        """Forced and banned tokens of the target's generation config (Marian, BART, ...)."""
-        return constraints_of(getattr(self.target, "generation_config", None))
+    def constraints(self, prompt_ids: Sequence[int] = ()) -> Constraints:
+        """What the target's own generation config asks for (Marian, BART, ...)."""
+        return constraints_of(getattr(self.target, "generation_config", None), prompt_ids)
+
+    def unmet(self) -> dict[str, Any]:
+        """What it asks for and no run does."""
+        return unmet(getattr(self.target, "generation_config", None))
 
     def check_length(self, prompt_ids: Sequence[int], max_new_tokens: int) -> None:
         """Raise ValueError when prompt or output cannot fit into either model's context."""
@@ -232,20 +237,6 @@ class ModelPair:
             return int(head.weight.shape[0])
         state = self.open(self.target, [0])
         return int(state.prefill([0]).shape[-1])
-
-
-def constraints_of(config: Any) -> Constraints:
-    """Forced and banned tokens of a generation config; banned words of several tokens are not."""
-    bad = [w[0] for w in getattr(config, "bad_words_ids", None) or [] if len(w) == 1]
-    forced_last = getattr(config, "forced_eos_token_id", None)
-    if isinstance(forced_last, (list, tuple)):
-        forced_last = forced_last[0]
-    return Constraints(
-        banned=(*bad, *(getattr(config, "suppress_tokens", None) or ())),
-        banned_first=tuple(getattr(config, "begin_suppress_tokens", None) or ()),
-        forced_first=getattr(config, "forced_bos_token_id", None),
-        forced_last=forced_last,
-    )
 
 
 def _context_window(model: Model | None) -> int | None:

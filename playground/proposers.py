@@ -71,6 +71,7 @@ class DraftModel:
     def __init__(self, params: DraftStops, run: Run) -> None:
         self._stops, self._run = params, run
         self._vocab_size = run.pair.vocab_size
+        self._head_ids: Tensor | None = getattr(run.pair.draft, "head_ids", None)
         self._num_readable = num_readable(run.pair.draft)
         with run.clock.time("draft", passes=0):  # an encoder runs here
             self._state = run.open(run.pair.draft, self._readable(run.prompt_ids))
@@ -85,7 +86,7 @@ class DraftModel:
         run, history = self._run, list(context)
         logits = self._catch_up(history)
         while True:
-            law = run.warper.probs(logits[None], history, len(history))[0]
+            law = self._law(logits, history)
             seen = logits.float().softmax(-1) if self._sees_raw else law
             if run.warper.is_exhausted(law) or self._stops.too_uncertain(seen):
                 return draft
@@ -97,6 +98,15 @@ class DraftModel:
             if last or self._stops.too_unlikely(seen[token]):
                 return draft
             logits = self._feed([token])
+
+    def _law(self, logits: Tensor, history: list[int]) -> Tensor:
+        """The draft's law [V] after `history`. Of a head cut to some ids only these are looked at:
+        all others have no mass."""
+        warper, ids = self._run.warper, self._head_ids
+        if ids is None or warper.needs_history:
+            return warper.probs(logits[None], history, len(history))[0]
+        law = warper.probs(logits[ids][None], history, len(history))
+        return law.new_zeros(self._vocab_size).index_copy_(0, ids, law[0])
 
     def _catch_up(self, context: list[int]) -> Tensor:
         """Drop rejected drafts from the cache, read what is new; logits [V] after the context."""
@@ -142,6 +152,7 @@ class FeatureModel(DraftModel):
     def __init__(self, params: DraftStops, run: Run) -> None:
         self._stops, self._run = params, run
         self._vocab_size = run.pair.vocab_size
+        self._head_ids = getattr(run.pair.feature.model, "head_ids", None)
         self._sees_raw = params.any_on and run.params.temperature < MIN_TEMPERATURE
         self._features = run.pair.open_feature()
         self._num_read = 0  # committed tokens in the cache

@@ -13,6 +13,7 @@ warps logits as greedy does.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from torch import Tensor
 
 from playground.params import param
 
+_MOST_GROWTH = 60.0  # exponent: e^60 times a logit is still a single-precision number
 _BLOCK = 256  # tokens
 _LOW_TEMPERATURE = 0.05  # below this, logits over it lose digits that count
 MIN_TEMPERATURE = 1e-6  # below this the law is one-hot in single precision anyway
@@ -95,12 +97,29 @@ class Sampling(Limits):
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """Token rules that a model's own generation config asks for (encoder-decoders mostly)."""
+    """What a model's own generation config asks of its law, where no parameter of ours does.
 
+    biases: (word, number): the number is added to the word's last token where the rest of the word
+    has just been written. bad_words: words that may not be completed; an end token alone is none.
+    end_growth: (tokens, factor): after so many tokens the end tokens gain, ever faster.
+    banned, banned_first: tokens that may never, or not as the first free token, be chosen.
+    forced_first: the second token of all, the first being a decoder's start; forced_last: tokens
+    of which one stands at the length limit.
+    """
+
+    biases: tuple[tuple[tuple[int, ...], float], ...] = ()
+    bad_words: tuple[tuple[int, ...], ...] = ()
+    end_growth: tuple[int, float] | None = None
     banned: tuple[int, ...] = ()
     banned_first: tuple[int, ...] = ()
     forced_first: int | None = None
-    forced_last: int | None = None
+    forced_last: tuple[int, ...] = ()
+
+    @property
+    def may_raise(self) -> bool:
+        """Whether they can lift a log-probability above 0, so that a sum may grow."""
+        grows = self.end_growth is not None and self.end_growth[1] > 1
+        return grows or any(bias > 0 for _, bias in self.biases)
 
 
 class Draws:
@@ -159,6 +178,11 @@ class Warper:
         self._top_p: float = getattr(settings, "top_p", 1.0)
         self._constraints = constraints
         self._eos_ids = sorted(eos_ids)
+        self._bad_words = [
+            word for word in constraints.bad_words if len(word) > 1 or word[0] not in eos_ids
+        ]
+        forces_first = constraints.forced_first is not None and prefix_length == 1
+        self._first_free = int(forces_first)  # how many new tokens come before a free one
         self._prefix_length = prefix_length
         self._max_new_tokens = max_new_tokens
         self.needs_history = bool(
@@ -215,6 +239,11 @@ class Warper:
             probs = probs.nan_to_num(0.0)  # softmax of a row in which everything is banned
         return probs if self._top_p >= 1.0 else _nucleus(probs, self._top_p)
 
+    @property
+    def may_raise(self) -> bool:
+        """Whether a processed log-probability can lie above 0, so that a sum may grow."""
+        return self._constraints.may_raise
+
     def is_exhausted(self, probs: Tensor) -> bool:
         """Whether the law probs [V] has no mass at all: every token is banned."""
         return self.needs_history and not bool(probs.any())
@@ -222,35 +251,55 @@ class Warper:
     def _process_row(self, row: Tensor, history: list[int]) -> Tensor:
         settings, num_new = self._settings, len(history) - self._prefix_length
         row = row.clone()
+        for word, bias in self._constraints.biases:
+            if 0 <= word[-1] < len(row) and _is_next(word, history):
+                row[word[-1]] += bias
         if settings.repetition_penalty != 1.0 and history:
             seen = torch.tensor(sorted({t for t in history if t < len(row)}), device=row.device)
             old = row[seen]
             # Sign-aware (CTRL, Keskar et al. 2019, as corrected in practice): always less likely.
             penalty = settings.repetition_penalty
             row[seen] = torch.where(old < 0, old * penalty, old / penalty)
+        if self._eos_ids and self._constraints.end_growth is not None:
+            self._favour_end(row, num_new)
         banned = self._banned(history, num_new)
         if banned:
-            row[[t for t in banned if t < len(row)]] = float("-inf")
-        forced = self._forced(num_new)
-        if forced is not None and forced < len(row):
+            row[[t for t in banned if 0 <= t < len(row)]] = float("-inf")
+        forced = [t for t in self._forced(history, num_new) if 0 <= t < len(row)]
+        if forced:
             row = torch.full_like(row, float("-inf"))
             row[forced] = 0.0
         return row
 
+    def _favour_end(self, row: Tensor, num_new: int) -> None:
+        assert self._constraints.end_growth is not None
+        start, factor = self._constraints.end_growth
+        if num_new > start:
+            growth = math.exp(min((num_new - start) * math.log(factor), _MOST_GROWTH)) - 1.0
+            row[self._eos_ids] += row[self._eos_ids].abs().nan_to_num(posinf=0.0) * growth
+
     def _banned(self, history: list[int], num_new: int) -> set[int]:
         banned = set(self._constraints.banned)
-        if num_new == (self._constraints.forced_first is not None):  # the first that is not forced
+        if num_new == self._first_free:
             banned |= set(self._constraints.banned_first)
+        banned |= {word[-1] for word in self._bad_words if _is_next(word, history)}
         if num_new < self._settings.min_new_tokens:
             banned |= set(self._eos_ids)
         if self._settings.no_repeat_ngram_size:
             banned |= repeated_ngram_ends(history, self._settings.no_repeat_ngram_size)
         return banned
 
-    def _forced(self, num_new: int) -> int | None:
-        if num_new == self._max_new_tokens - 1 and self._constraints.forced_last is not None:
+    def _forced(self, history: list[int], num_new: int) -> tuple[int, ...]:
+        if num_new == self._max_new_tokens - 1 and self._constraints.forced_last:
             return self._constraints.forced_last
-        return self._constraints.forced_first if num_new == 0 else None
+        first = self._constraints.forced_first
+        return () if first is None or len(history) != 1 else (first,)
+
+
+def _is_next(word: tuple[int, ...], history: list[int]) -> bool:
+    """Whether `history` ends with all of the word but its last token."""
+    num_before = len(word) - 1
+    return not num_before or tuple(history[-num_before:]) == word[:-1]
 
 
 def repeated_ngram_ends(history: Sequence[int], n: int) -> set[int]:

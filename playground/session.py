@@ -230,7 +230,7 @@ class _Session:
     def _warper(self, settings: Limits, prefix: list[int]) -> Warper:
         return Warper(
             settings,
-            self._pair.constraints(),
+            self._pair.constraints(self._plan.prompt_ids),
             self._plan.eos_ids,
             len(prefix),
             self._plan.settings.params.max_new_tokens,
@@ -361,10 +361,16 @@ class _Session:
             pair=self._pair.name,
             precision=self._pair.precision,
             device=str(self._pair.device),
-            notes=tuple(event.notes),
+            notes=(*event.notes, *self._unmet()),
             proven=event.proven,
             steps=tuple(self._steps),
         )
+
+    def _unmet(self) -> list[str]:
+        return [
+            f"The model's own generation config sets {name} = {value}, which no run here applies."
+            for name, value in self._pair.unmet().items()
+        ]
 
     def _timing(self) -> Timing:
         seconds, passes = self._clock.seconds, self._clock.passes

@@ -79,7 +79,7 @@ class Mentored(TokenwiseVerifier):
         if self.lossless:
             return super().judge(test)
         found = test.solution = self.solution(test.target_probs, test.draft_probs)
-        return found.accept_prob(test.token_id), found.residual_probs
+        return found.accept_prob(test.token_id), found.residual
 
     def outcome(self, target_probs: Tensor, draft_probs: Tensor) -> tuple[Tensor, Tensor]:
         best = self.solution(target_probs, draft_probs).optimum()

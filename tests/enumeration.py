@@ -192,5 +192,5 @@ def make_warper(plan: Plan) -> Warper:
     """The warping of a plan."""
     params = plan.settings.params
     prefix_length = len(plan.pair.prefix(plan.prompt_ids))
-    constraints = plan.pair.constraints()
+    constraints = plan.pair.constraints(plan.prompt_ids)
     return Warper(params, constraints, plan.eos_ids, prefix_length, params.max_new_tokens)

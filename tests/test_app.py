@@ -99,9 +99,9 @@ def test_a_waiting_visitor_can_leave_the_queue(visitor: Visitor, other_visitor: 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("temperature", 99, "temperature: 99 is not allowed; use a number from 0.0 to 10.0."),
-        ("num_beams", 2.5, "num_beams: 2.5 is not allowed; use a whole number from 1 to 64."),
-        ("max_new_tokens", 1e6, "max_new_tokens: 1000000 is not allowed; use a whole number"),
+        ("temperature", 99, "Temperature: 99 is not allowed; use a number from 0.0 to 10.0."),
+        ("num_beams", 2.5, "Beams W: 2.5 is not allowed; use a whole number from 1 to 64."),
+        ("max_new_tokens", 1e6, "Tokens: 1000000 is not allowed; use a whole number"),
     ],
 )
 def test_bad_input_gets_one_message_and_the_next_run_works(
@@ -128,7 +128,7 @@ def test_bad_input_gets_one_message_and_the_next_run_works(
 def test_an_empty_prompt_is_refused(visitor: Visitor) -> None:
     """Case 54."""
     visitor.run("", tokens=4)
-    assert visitor.toast().startswith("prompt: '' is not allowed")
+    assert visitor.toast().startswith("Prompt: '' is not allowed")
 
 
 def test_markup_stays_literal(visitor: Visitor) -> None:

@@ -51,6 +51,7 @@ UI_MAY_IMPORT = {
     "playground.traces",
     "playground.faults",
     "playground.memory",
+    "playground.machine",
     "playground.arguments",
     "playground.axes",
     "playground.tables",

@@ -27,7 +27,7 @@ from tests.test_api_contract import byte_level_tokenizer, target_and_draft
 PLACES = {
     "the prompt's own pass": ("playground.llama:LlamaState.prefill", "sample", 1),
     "target": ("playground.methods.speculative:_score", "speculative", 2),
-    "inside the target": ("playground.llama:LlamaState._attend", "greedy", 5),
+    "inside the target": ("playground.llama:LeanLlama._attend", "greedy", 5),
     "draft": ("playground.proposers:DraftModel._feed", "speculative", 3),
     "rollback": ("playground.cache:LayeredState.rollback", "speculative", 2),
     "rule": ("playground.verification:TokenwiseVerifier.verify", "speculative", 2),

@@ -248,11 +248,19 @@ def test_a_folder_loads_as_what_was_saved(tmp_path: Path) -> None:
     save_file({n: w.contiguous() for n, w in kept.items()}, tmp_path / "feature/model.safetensors")
     loaded = weights.load_feature(str(tmp_path / "feature"), torch.float32, pair.target)
     assert loaded.taps == TAPS and torch.equal(loaded.fuse, feature.fuse)
-    rounds = Rounds(run_of(ModelPair(pair.target, feature=loaded), temperature=0.8))
-    draft = rounds.propose(4)
-    assert set(draft.ids) <= {2, 5, 9}
-    for law, expected in zip(draft.probs, rounds.expected(draft), strict=True):
-        torch.testing.assert_close(law, expected, atol=2e-5, rtol=1e-4)
+    for settings in (
+        {"temperature": 0.8},
+        {"temperature": 0},
+        {"top_k": 2},
+        {"top_k": 4},  # more than it writes
+        {"top_p": 0.7},
+        {"repetition_penalty": 1.3},
+    ):
+        rounds = Rounds(run_of(ModelPair(pair.target, feature=loaded), **settings))
+        draft = rounds.propose(4)
+        assert set(draft.ids) <= {2, 5, 9}
+        for law, expected in zip(draft.probs, rounds.expected(draft), strict=True):
+            torch.testing.assert_close(law, expected, atol=2e-5, rtol=1e-4)
 
 
 @pytest.mark.skipif(not EMBEDDED.exists(), reason="embedded weights are missing")

@@ -56,10 +56,25 @@ def test_greedy_ids_scores_and_logits_are_the_same(family: str, options: dict[st
     ids=["plain", "early", "never"],
 )
 def test_beams_and_their_scores_are_the_same(family: str, options: dict[str, Any]) -> None:
-    options = options | DICT | {"do_sample": False, "num_beams": 3}
+    options = options | DICT | {"do_sample": False, "num_beams": 3, "pad_token_id": 3}
     theirs, ours = run(family, ours=False, **options), run(family, **options)
     assert type(ours) is type(theirs) and torch.equal(ours.sequences, theirs.sequences)
     torch.testing.assert_close(ours.sequences_scores, theirs.sequences_scores)
+
+
+@pytest.mark.parametrize("pad", [0, 3])
+def test_shorter_beams_are_filled_with_the_padding(pad: int) -> None:
+    """Case 18: id 0, too, which transformers takes for none and fills with the end token."""
+    options = {"do_sample": False, "num_beams": 5, "num_return_sequences": 5, "pad_token_id": pad}
+    options |= {"eos_token_id": [12], "length_penalty": 0.0}
+    rows = run("t5", **options)[:, 1:].tolist()
+    lengths = [row.index(12) + 1 for row in rows]
+    assert len(set(lengths)) == 5
+    for row, length in zip(rows, lengths, strict=True):
+        assert row[length:] == [pad] * (len(row) - length)
+    theirs = run("t5", ours=False, **options)[:, 1:].tolist()
+    kept = [[row[:n] for row, n in zip(found, lengths, strict=True)] for found in (rows, theirs)]
+    assert kept[0] == kept[1]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -163,7 +178,7 @@ def test_bans_of_the_call_count() -> None:
         ({"num_beams": 2, "do_sample": True}, "do_sample: True"),
         ({"num_return_sequences": 2, "do_sample": True}, "num_return_sequences: 2"),
         ({"output_hidden_states": True}, "output_hidden_states: True"),
-        ({"bad_words_ids": [[3, 4]]}, "bad_words_ids: "),
+        ({"encoder_repetition_penalty": 1.2}, "encoder_repetition_penalty: 1.2"),
         ({"logits_processor": [lambda ids, scores: scores]}, "logits_processor: "),
         ({"divergence_budget": 0.1}, "divergence_budget: "),
         ({"method": "mentored"}, "proposer: "),

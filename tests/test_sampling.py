@@ -118,17 +118,6 @@ class TestOrder:
             alone = warper.probs(rows[i : i + 1], history[: 5 + i], 5 + i)
             assert torch.equal(together[i : i + 1], alone)
 
-    def test_forced_and_banned_tokens_of_the_model(self) -> None:
-        constraints = Constraints(banned=(3,), banned_first=(4,), forced_first=5, forced_last=6)
-        warper = warper_of(constraints)
-        logits = logits_of(1, 10)
-        first = warper.probs(logits, [0] * PREFIX, PREFIX)[0]
-        assert first[5] == 1.0
-        middle = warper.probs(logits, [0] * 9, 9)[0]
-        assert middle[3] == 0.0 < middle[4]
-        last = warper.probs(logits, [0] * (PREFIX + 19), PREFIX + 19)[0]
-        assert last[6] == 1.0
-
     @pytest.mark.parametrize("offset", [-20.0, 0.0, 20.0])
     def test_repetition_penalty_always_discourages(self, offset: float) -> None:
         """Case 17. Sign-aware; on logits it does depend on a constant added to them, as it does in

@@ -105,7 +105,10 @@ class DiverseBeamSearch(BeamSearch):
     Hamming diversity: in every step a token loses `diversity_penalty` for each beam of an earlier
     group that took it in the same step. As in the authors' code the penalty stays part of what a
     group ranks by; the reported score and sum are the model's own. Each group has its own finished
-    set and stops by itself.
+    set and stops by itself. The paper knows no stopping before the limit: one that has stopped here
+    penalises nobody any more, since its results, which are final, have no token at that place. So
+    it was in transformers, up to the last version with groups (4.56), but for padding: there such
+    a group counted as choosing the pad token.
     """
 
     name = "diverse_beam"

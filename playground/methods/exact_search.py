@@ -24,7 +24,7 @@ from playground.methods.autoregressive import EXHAUSTED
 from playground.methods.beam_group import CANDIDATES_PER_BEAM
 from playground.methods.scoring import ScoringParams, length_penalty_param
 from playground.models import ModelPair
-from playground.params import param
+from playground.params import fail, param
 from playground.types import Badge, Beam, Candidate, FinishReason
 
 NODES_PER_PASS, TOKENS_PER_PASS = 8, 64  # as many prefixes as cost little more than one
@@ -87,9 +87,10 @@ class ExactSearch:
         return "search"
 
     def validate(self, settings: Settings, pair: ModelPair) -> None:
-        pass
+        _refuse_growth(pair.constraints().may_raise)
 
     def run(self, run: Run) -> Generator[EngineEvent, None, None]:
+        _refuse_growth(run.warper.may_raise)
         search = _Search(run)
         step, reason = 0, run.interrupted()
         while reason is None and (nodes := search.next_nodes()):
@@ -102,6 +103,13 @@ class ExactSearch:
                 yield Searched(step, candidates, beam, found, bound, linked=False)
             reason = run.interrupted()
         yield search.finish(reason)
+
+
+def _refuse_growth(may_raise: bool) -> None:
+    """Raise ValueError where sums of log-probabilities may grow: then no bound holds."""
+    if may_raise:
+        found = "a sequence_bias above 0, or an exponential_decay_length_penalty above 1"
+        raise fail("method", "exact", f"another one: this model's generation config has {found}")
 
 
 class _Search:

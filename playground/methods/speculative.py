@@ -92,13 +92,15 @@ class Speculative:
         proposer = PROPOSERS[run.params.proposer](run.parts["proposer"], run)
         new_ids: list[int] = []
         notes: list[str] = []
-        first = _first_token(run, state)
-        peak = state.num_bytes()
-        if first is None:
-            yield Finished("stop", notes=[EXHAUSTED], kv_bytes=peak, kv_bytes_naive=peak)
-            return
-        reason = _commit(run, new_ids, [first])
-        yield Committed([first])
+        reason: FinishReason | None = None
+        if not _is_read_with_draft(run):
+            first = _first_token(run, state)
+            if first is None:
+                size = state.num_bytes()
+                yield Finished("stop", notes=[EXHAUSTED], kv_bytes=size, kv_bytes_naive=size)
+                return
+            reason = _commit(run, new_ids, [first])
+            yield Committed([first])
         while reason is None and (reason := run.interrupted()) is None:
             before = run.clock.seconds["target"], run.clock.seconds["draft"]
             context = run.prefix + new_ids
@@ -107,7 +109,6 @@ class Speculative:
                 draft = proposer.propose(context, min(run.params.num_draft_tokens, room))
             logits, laws = _score(run, state, context, draft)
             verdict = verifier.verify(draft, laws, run.draws, run.eos_ids)
-            peak = max(peak, state.num_bytes())
             decisions = _decisions(verdict, logits, laws)
             start = len(new_ids)
             reason = _commit(run, new_ids, decisions)
@@ -116,7 +117,8 @@ class Speculative:
             yield Committed(decisions[:kept], _round(run, before, draft, verdict, kept))
             if reason is None and verdict.next_id is None:
                 reason, notes = "stop", [EXHAUSTED]
-        yield Finished(reason, notes=notes, kv_bytes=peak, kv_bytes_naive=peak)
+        size = state.num_bytes()  # one sequence's storage only grows
+        yield Finished(reason, notes=notes, kv_bytes=size, kv_bytes_naive=size)
 
 
 class MentoredDecoding(Speculative):
@@ -129,6 +131,12 @@ class MentoredDecoding(Speculative):
     )
     Params = DraftedParams
     default_rule = "mentored"
+
+
+def _is_read_with_draft(run: Run) -> bool:
+    """Whether an encoder has read the prompt, and the first round reads the start token along with
+    the first draft: a pass saved."""
+    return run.pair.is_encoder_decoder and len(run.prefix) == 1
 
 
 def _first_token(run: Run, state: KVState) -> Decision | None:

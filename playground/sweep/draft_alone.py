@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -34,8 +35,11 @@ class DraftAlone(ModelPair):
     def eos_ids(self) -> frozenset[int]:
         return self._pair.eos_ids()
 
-    def constraints(self) -> Constraints:
-        return self._pair.constraints()
+    def constraints(self, prompt_ids: Sequence[int] = ()) -> Constraints:
+        return self._pair.constraints(prompt_ids)
+
+    def unmet(self) -> dict[str, Any]:
+        return self._pair.unmet()
 
 
 def judged(pair: ModelPair, result: DecodeResult) -> DecodeResult:

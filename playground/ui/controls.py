@@ -49,7 +49,7 @@ def control(name: str, say: Words, value: Any = None, *, shown: bool = True) -> 
     meta = field.metadata
     start: Any = field.default if value is None else value
     common: dict[str, Any] = {
-        "label": say.known(f"param.{name}", meta.get("label") or name),
+        "label": label_of(name, say),
         "info": say.known(f"param.{name}.help", meta.get("help") or ""),
         "elem_id": f"param-{name}",
         "min_width": 120,
@@ -65,6 +65,14 @@ def control(name: str, say: Words, value: Any = None, *, shown: bool = True) -> 
         box = gr.Dropdown(labels, value=choice_label(start), **common)
         return Control(name, box, tuple(meta["choices"]))
     return Control(name, gr.Number(value=start, step=meta.get("step") or 1, **common))
+
+
+def label_of(name: str, say: Words) -> str:
+    """What stands above a field: a parameter's label, or that of what a comparison asks besides."""
+    found = parameters().get(name)
+    if found is None:
+        return say.known(f"{name}.label", name)
+    return say.known(f"param.{name}", found.source.metadata.get("label") or name)
 
 
 def choice_name(name: str, choice: Any, say: Words) -> str:

@@ -216,7 +216,7 @@ def _editor(runs: Runs, pair: str, say: Words) -> tuple[Any, ...]:
     """The settings of one run, and what can be done with it: the last fields of `Form`."""
     values = own_values(runs.edited)
     toggle = '<button data-do="editor" aria-expanded="false" aria-controls="editor">{}</button>'
-    markup(toggle.format(say("edit.open")), "editor-toggle")  # on a phone
+    markup(toggle.format(say("edit.open")), "editor-toggle")
     with gr.Column(elem_id="editor"):
         with gr.Row(elem_id="editor-head"):
             edited = gr.Dropdown(

@@ -7,8 +7,8 @@ from html import escape
 from typing import Any
 
 from playground.axes import X_AXES, Y_AXES, available
-from playground.charts import WORDS, colour_of
-from playground.frontier_chart import frontier
+from playground.charts import WORDS
+from playground.frontier_chart import colour_of_record, frontier
 from playground.results import Result
 from playground.ui import numbers
 from playground.ui.runs import name_of
@@ -91,10 +91,9 @@ def _head(key: str, say: Words) -> str:
 
 
 def _row(record: Record, columns: Sequence[tuple[str, str, Show]], say: Words) -> str:
-    colour = colour_of(str(record["method"])) if record["model"] == "target" else "#808080"
     star = f' <abbr title="{escape(say("chart.front"))}">★</abbr>' if record["on_front"] else ""
     cells = "".join(_cell(record, name, show) for _, name, show in columns)
-    dot = f'<i class="dp-dot" style="background:{colour}"></i>'
+    dot = f'<i class="dp-dot" style="background:{colour_of_record(record)}"></i>'
     return f'<tr><th scope="row">{dot}{escape(label_of(record, say))}{star}</th>{cells}</tr>'
 
 

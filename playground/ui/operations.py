@@ -77,15 +77,23 @@ def new_id() -> str:
 
 def log_run(request: str, endpoint: str, result: DecodeResult) -> None:
     """One line of JSON for one run that has ended: figures, no text, nothing of the visitor."""
+    metrics = result.metrics
+    figures = {"num_new_tokens": metrics.num_new_tokens, "total_s": metrics.total_s}
+    ended = {"method": result.method, "finish_reason": result.finish_reason}
+    log_row(request, endpoint, result.pair, ended | figures)
+
+
+def log_row(request: str, endpoint: str, pair: str | None, row: dict[str, Any]) -> None:
+    """The same for a row of a sweep."""
     line = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "request": request,
         "endpoint": endpoint,
-        "method": result.method,
-        "pair": result.pair,
-        "tokens": result.metrics.num_new_tokens,
-        "seconds": round(result.metrics.total_s, 4),
-        "finish_reason": result.finish_reason,
+        "method": row["method"],
+        "pair": pair,
+        "tokens": row["num_new_tokens"],
+        "seconds": round(row["total_s"], 4),
+        "finish_reason": row["finish_reason"],
     }
     _log.info(json.dumps(line))
 

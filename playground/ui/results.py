@@ -105,12 +105,13 @@ class Results:
         decoded on, if it was."""
         board = board or self._board(shown, choice)
         results = list(shown.comparison.results)
-        labels = [(name_of(label, self.say), label) for label in results]
+        texts = [(self.say("view.nothing"), "")]
+        texts += [(name_of(label, self.say), label) for label in results]
         return {
             self.body: gr.update(visible=True),
             self.shown: shown,
-            self.first: gr.update(choices=labels, value=None),
-            self.second: gr.update(choices=labels, value=None),
+            self.first: gr.update(choices=texts, value=""),
+            self.second: gr.update(choices=texts, value=""),
             self.difference: "",
             **self.baselines(results, choice.baseline),
             **self._numbers(board, shown, replace(choice, first=None, second=None)),

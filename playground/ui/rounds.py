@@ -27,6 +27,7 @@ def rounds_html(result: DecodeResult, say: Words) -> str:
     return (
         f'<section class="dp-rounds" aria-label="{escape(say("rounds.label"))}">'
         f"{_controls(len(result.rounds), say)}"
+        f'<p class="dp-hint">{escape(say("rounds.hint"))}</p>'
         '<ol class="dp-drafts"></ol><p class="dp-why" role="status"></p><dl class="dp-sums"></dl>'
         f"<h4>{escape(say('rounds.text'))}</h4>"
         f'<div class="dp-text dp-story" tabindex="0" role="group" '

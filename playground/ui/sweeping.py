@@ -23,6 +23,7 @@ from playground.sweep.runner import Runner
 from playground.sweep.summary import Summary, summarise
 from playground.types import to_json
 from playground.ui import zerogpu
+from playground.ui.operations import log_row, new_id
 from playground.ui.worker import Worker
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ _RESERVED_S = 75.0  # of such a GPU: to start, a turn, and its last run
 
 @dataclass(frozen=True, slots=True)
 class SweepRequest:
-    """A checked sweep. law: what fidelity refers to; command: the same on the command line."""
+    """A checked sweep. law: what fidelity refers to; command: the same on the command line;
+    endpoint: where it was asked for."""
 
     pair: str
     dataset: Dataset
@@ -43,6 +45,7 @@ class SweepRequest:
     seed: int
     raw: bool = False
     command: str = ""
+    endpoint: str = "page"
 
     def tokens(self) -> int:
         """The work of it all: tokens that the target may have to read."""
@@ -88,12 +91,14 @@ class Sweeping:
         """Seconds of running still to come, once known."""
         return self.running_s / self.done * (self.total - self.done) if self.done else None
 
-    def take(self, item: dict[str, Any]) -> None:
-        """What a turn has handed over: the record, or a row."""
-        if "visits" in item:
-            self.record = item
-        else:
+    def take(self, item: dict[str, Any]) -> bool:
+        """What a turn has handed over: the record, or, if so, a row."""
+        is_row = "visits" not in item
+        if is_row:
             self.rows[place_of(item)] = item
+        else:
+            self.record = item
+        return is_row
 
     def sum_up(self, now: bool = False) -> None:
         """A new summary where another prompt is complete; unless `now`, only where the last one is
@@ -115,14 +120,15 @@ class Sweeping:
 def run_sweep(worker: Worker, asked: SweepRequest, stop: threading.Event) -> Iterator[Sweeping]:
     """Run a sweep in turns; yields it again and again while it grows, and once it has ended: when
     all is done, after a stop, or when its time is up, five times that of a run."""
-    sweeping, most_s = Sweeping(asked), 5 * worker.settings.deadline_s
+    sweeping, most_s, request = Sweeping(asked), 5 * worker.settings.deadline_s, new_id()
     while sweeping.done < sweeping.total and not (stop.is_set() or sweeping.late):
         turn, before = threading.Event(), sweeping.running_s  # the worker sets it after the turn
         start, begun = partial(_turn, asked, sweeping.done, turn), 0.0
         for batch in worker.stream(asked.pair, start, turn, _reserved):
             for item in batch:
                 begun = begun or time.monotonic()
-                sweeping.take(item)
+                if sweeping.take(item):
+                    log_row(request, asked.endpoint, asked.pair, item)
             sweeping.running_s = before + (time.monotonic() - begun if begun else 0.0)
             sweeping.late = sweeping.running_s > most_s
             yield sweeping

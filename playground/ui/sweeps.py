@@ -87,6 +87,7 @@ def sweep_request(
     seed: int,
     raw: bool = False,
     command: str = "",
+    endpoint: str = "page",
 ) -> SweepRequest:
     """The sweep of these runs over these prompts. Raises ValueError for what this page refuses."""
     check_bool("raw", raw)
@@ -98,7 +99,7 @@ def sweep_request(
         check_prompt(example.prompt, settings)
     for config in configs:
         check_limit(check(config.method, config.params).flat()["max_new_tokens"], settings)
-    asked = SweepRequest(name, dataset, configs, law, seed, raw, command)
+    asked = SweepRequest(name, dataset, configs, law, seed, raw, command, endpoint)
     if asked.tokens() > settings.max_work:
         raise ValueError(
             f"limit: {len(dataset.examples)} prompts × {len(configs)} configurations × their "
@@ -163,6 +164,7 @@ def sweep_endpoint(worker: Worker) -> Callable[..., Any]:
                 seed=check_seed(seed),
                 raw=raw,
                 command="/sweep",
+                endpoint="/sweep",
             )
             *_, ended = run_sweep(worker, asked, stop)
             return ended.result().to_dict() | {"complete": ended.done == ended.total}

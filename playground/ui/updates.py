@@ -15,6 +15,7 @@ from playground.compare import Comparison
 from playground.types import Event
 from playground.ui import numbers
 from playground.ui.board import Board
+from playground.ui.controls import label_of
 from playground.ui.problems import problem
 from playground.ui.requests import CompareRequest, request_from_page
 from playground.ui.results import Choice, Results, Shown, Update, line
@@ -71,7 +72,8 @@ def _events(
 
 def refusal(error: Exception, say: Words, title: str = "error.title") -> gr.Error:
     """What a visitor is told when nothing ran; the toast reads markup, so it is escaped."""
-    text = problem(error, say)
+    name, colon, rest = problem(error, say).partition(": ")
+    text = label_of(name, say) + colon + rest  # the field as the visitor knows it
     return gr.Error(escape(text), title=say(title), print_exception=False)
 
 

@@ -70,5 +70,5 @@ def _lossy(row: dict[str, Any], say: Words) -> str:
         speedup=numbers.plain(row["speedup"]),
         accepted=numbers.percent(row.get("acceptance_rate")),
         spent=numbers.plain(row.get("mean_divergence") if spent is None else spent),
-        unit=say("unit.nats") if kind in ("kl", "reverse_kl", "js") else kind,
+        unit=say("unit.nats") if kind in ("kl", "reverse_kl", "js") else say(f"divergence.{kind}"),
     )

@@ -8,7 +8,6 @@ pickled, its items come back pickled, and nothing that it changes there comes ba
 
 from __future__ import annotations
 
-import os
 import pickle
 import threading
 import time
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 
 from playground.catalog import page_pair
+from playground.machine import ZERO_GPU
 from playground.models import load_pair
 from playground.params import fail
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from playground.models import ModelPair
     from playground.session import Plan
 
-ON = os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "t", "true")
+ON = ZERO_GPU
 MOST_S = 120.0  # what a visitor may reserve at once
 _START_S = 10.0  # to fork, to move the weights to the GPU, to warm up
 _TOKEN_S = 0.03  # of any method; what a run did not use is given back to the visitor

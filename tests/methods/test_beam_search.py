@@ -447,7 +447,7 @@ class TestScores:
             rows = logits.log_softmax(-1)[range(len(beam.token_ids)), beam.token_ids]
             if constraints.forced_first is not None:
                 rows[0] = 0.0
-            if constraints.forced_last is not None and len(rows) == 9:
+            if constraints.forced_last and len(rows) == 9:
                 rows[-1] = 0.0
             assert beam.sum_logprob == pytest.approx(float(rows.sum()), abs=1e-4)
             assert beam.score == beam.sum_logprob

@@ -128,7 +128,7 @@ class TestBruteForce:
                 assert result.token_ids == beam.token_ids
             raw = [t.target_logprob for t in result.tokens]
             forced = pair.constraints()
-            if forced.forced_first is None and forced.forced_last is None:
+            if forced.forced_first is None and not forced.forced_last:
                 assert result.beams[0].sum_logprob == pytest.approx(
                     sum(filter(None, raw)), abs=1e-4
                 )

@@ -70,10 +70,17 @@ def test_every_run_leaves_one_line_without_text(served: Served) -> None:
     runs = {SECRET: {"method": "greedy"}, "b": {"method": "beam", "num_beams": 2}}
     client.predict(SECRET, runs, 3, api_name="/compare")
     client.predict(SECRET, "sample", {"max_new_tokens": 2}, api_name="/decode")
+    swept = {"methods": ["sample", "mentored"], "limit": 2, "max_new_tokens": 3}
+    records = [{"prompt": SECRET, "reference": SECRET, "id": SECRET, "kind": SECRET}] * 2
+    client.predict(records, **swept, api_name="/sweep")
     lines = served.lines()
-    assert [line["method"] for line in lines] == ["greedy", "beam", "sample"]
-    assert [line["endpoint"] for line in lines] == ["/compare", "/compare", "/decode"]
+    assert [line["method"] for line in lines[:3]] == ["greedy", "beam", "sample"]
+    assert [line["endpoint"] for line in lines[:3]] == ["/compare", "/compare", "/decode"]
     assert lines[0]["request"] == lines[1]["request"] != lines[2]["request"]
+    assert [line["method"] for line in lines[3:]] == ["sample", "mentored"] * 2
+    assert {line["endpoint"] for line in lines[3:]} == {"/sweep"}
+    assert {line["pair"] for line in lines} == {"chat"}
+    assert len({line["request"] for line in lines[3:]} | {lines[2]["request"]}) == 2
     for line in lines:
         names = {"time", "request", "endpoint", "method", "pair", "tokens", "seconds"}
         assert line.keys() == names | {"finish_reason"}

@@ -210,7 +210,7 @@ def _pictures(say: Words) -> None:
 
     def show(name: str, budget: float) -> Update:
         """Everything that the laws decide, too."""
-        words, kinds_named = figure_words(say), {k: say(f"lab.kind.{k}") for k in families(name)}
+        words, kinds_named = figure_words(say), {k: say(f"divergence.{k}") for k in families(name)}
         return draw(name, budget) | {
             gaps: rule_shortfalls(curves(name), rule_names(say), words),
             behind: behind_html(name, say),

@@ -168,6 +168,10 @@ EN: dict[str, str] = {
     # round replay (rounds.py)
     "rounds.none": "No rounds to replay: nothing was drafted in this run.",
     "rounds.label": "Rounds",
+    "rounds.hint": (
+        "The coloured part of a bar is the probability with which a drafted token is accepted; the "
+        "dark mark is u, drawn evenly from 0 to 100 %. A mark inside the colour accepts the token."
+    ),
     "rounds.round": "Round",
     "rounds.previous": "Previous round",
     "rounds.next": "Next round",
@@ -216,12 +220,12 @@ EN: dict[str, str] = {
     "lab.divergence": "Divergence",
     "lab.keep": "Keep the support",
     "lab.keep.help": "Never a token that the target excludes.",
-    "lab.kind.kl": "KL(target‖output)",
-    "lab.kind.reverse_kl": "KL(output‖target)",
-    "lab.kind.js": "Jensen–Shannon",
-    "lab.kind.hellinger": "squared Hellinger",
-    "lab.kind.chi2": "χ²",
-    "lab.kind.tv": "total variation",
+    "divergence.kl": "KL(target‖output)",
+    "divergence.reverse_kl": "KL(output‖target)",
+    "divergence.js": "Jensen–Shannon",
+    "divergence.hellinger": "squared Hellinger",
+    "divergence.chi2": "χ²",
+    "divergence.tv": "total variation",
     "lab.axis.kl": "budget D: KL(target‖output), nats",
     "lab.axis.reverse_kl": "budget D: KL(output‖target), nats",
     "lab.axis.js": "budget D: Jensen–Shannon, nats",

@@ -19,7 +19,7 @@ LEARN: dict[str, str] = {
     "lesson.speculative": "Speculative decoding",
     "lesson.mentored": "Mentored decoding",
     "lesson.tasks": "Which tasks gain?",
-    "learn.chapter": "the chapter on decoding, section {section}",
+    "learn.chapter": "a textbook’s chapter on decoding, section {section}",
     # 1 greedy can lose
     "lose.text": (
         "Greedy decoding takes the most probable token at each step. But a text is as probable as "
@@ -41,11 +41,12 @@ LEARN: dict[str, str] = {
     "lose.search": "Search",
     "lose.first": "First token",
     "lose.after": "After {name}",
-    "lose.reset": "The chapter’s numbers",
+    "lose.reset": "The textbook’s numbers",
     "lose.change": "Change the numbers",
     "lose.change.text": (
-        "Each law must sum to 1. The law after C is ours, as the chapter does not give it: it "
-        "decides nothing there, since no path through C can reach more than 0.1."
+        "A law here is a probability distribution over the next token; each must sum to 1. Those "
+        "after the start, A and B are a textbook’s; the one after C is ours and decides nothing, "
+        "since no path through C can reach more than 0.1."
     ),
     "lose.nothing": "nothing",
     "lose.fault.sum": "{where}: the three probabilities sum to {total}; they must sum to 1.",

@@ -34,7 +34,7 @@ LENGTH: dict[str, str] = {
     "length.norm.none": "none",
     "length.penalty": "α, alias length_penalty",
     "length.penalty.help": "Positive favours longer; 0 is the plain sum.",
-    "length.reset": "The chapter’s texts",
+    "length.reset": "The textbook’s texts",
     "length.wins.short": "A scores {short}, B {long}: **A wins**.",
     "length.wins.long": "A scores {short}, B {long}: **B wins**.",
     "length.wins.none": "Both score {short}: a tie.",
@@ -46,7 +46,7 @@ LENGTH: dict[str, str] = {
     "length.setting": "Norm and α",
     "length.winner": "Wins",
     "length.tie": "tie",
-    "length.caption": "Table 9-6: five settings, the chapter’s two texts",
+    "length.caption": "Table 9-6: five settings, the textbook’s two texts",
     "length.caption.own": "The settings of table 9-6, your two texts",
     "length.name": "A misleading name",
     "length.name.text": (
@@ -57,7 +57,7 @@ LENGTH: dict[str, str] = {
         "text wins as soon as its tokens are a little more probable on average, however many "
         "they are."
     ),
-    "length.source.chapter": "The chapter on decoding, section {section}, table 9-6",
+    "length.source.chapter": "A textbook’s chapter on decoding, section {section}, table 9-6",
     "length.source.docs": "transformers: generation parameters",
     # 5 what beams cost
     "cost.text": (
@@ -136,7 +136,7 @@ LENGTH: dict[str, str] = {
         "final the moment it is there."
     ),
     "cost.source.chapter": (
-        "The chapter on decoding, section {section} (Llama 3 8B: 600 and 225 MiB)"
+        "A textbook’s chapter on decoding, section {section} (Llama 3 8B: 600 and 225 MiB)"
     ),
     # 7 likelihood repeats itself
     "repetition.text": (
@@ -179,7 +179,7 @@ LENGTH: dict[str, str] = {
     "repetition.go": "Decode",
     "repetition.progress": "{run}: {count} tokens",
     "repetition.stopped": "Stopped before all runs had ended.",
-    "repetition.source.chapter": "The chapter on decoding, section {section}",
+    "repetition.source.chapter": "A textbook’s chapter on decoding, section {section}",
     "source.1904.09751": "why likelihood loops; nucleus sampling",
     "source.1908.04319": "the share of repeated n-grams",
 }

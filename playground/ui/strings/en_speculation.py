@@ -15,9 +15,7 @@ SPECULATION: dict[str, str] = {
         "longer than writing one word, and keeps them up to the first that fails the test. In "
         "its place comes a correction; if all pass, the writer adds one more word, the bonus. "
         "Then the assistant goes on from there.\n\n"
-        "Below is a recorded run of this page’s models, round by round. The coloured part of a "
-        "bar is the probability with which a drafted token is kept; the dark mark is the random "
-        "number u that decided."
+        "Below is a recorded run of this page’s models, round by round."
     ),
     "speculative.recorded": "Recorded run",
     "speculative.ask": (
@@ -116,7 +114,7 @@ SPECULATION: dict[str, str] = {
     "speculative.row.predicted": "by formula",
     # lesson 9
     "mentored.lede": (
-        "A mentor lets a word stand that is nearly as good as his own. How many drafted tokens "
+        "A mentor lets a word stand that is nearly as good as their own. How many drafted tokens "
         "can be accepted, at most, if the output’s law may drift from the target’s by D and no "
         "more?"
     ),

@@ -158,6 +158,10 @@ ZH: dict[str, str] = {
     "difference.apart": "目标模型在此处最大的两个 logit 相差 {gap}，并非几乎相等。",
     # round replay (rounds.py)
     "rounds.none": "没有可回放的轮次：这次运行没有使用草稿。",
+    "rounds.hint": (
+        "条形的着色部分是草稿词元被接受的概率；深色标记是在 0 到 100 % 之间均匀抽取的 u。"
+        "标记落在着色部分之内，词元就被接受。"
+    ),
     "rounds.label": "轮次",
     "rounds.round": "轮次",
     "rounds.previous": "上一轮",
@@ -205,12 +209,12 @@ ZH: dict[str, str] = {
     "lab.divergence": "散度",
     "lab.keep": "保持支撑集",
     "lab.keep.help": "绝不输出目标分布排除的词元。",
-    "lab.kind.kl": "KL(目标‖输出)",
-    "lab.kind.reverse_kl": "KL(输出‖目标)",
-    "lab.kind.js": "Jensen–Shannon",
-    "lab.kind.hellinger": "平方 Hellinger",
-    "lab.kind.chi2": "χ²",
-    "lab.kind.tv": "全变差",
+    "divergence.kl": "KL(目标‖输出)",
+    "divergence.reverse_kl": "KL(输出‖目标)",
+    "divergence.js": "Jensen–Shannon",
+    "divergence.hellinger": "平方 Hellinger",
+    "divergence.chi2": "χ²",
+    "divergence.tv": "全变差",
     "lab.axis.kl": "预算 D：KL(目标‖输出)，纳特",
     "lab.axis.reverse_kl": "预算 D：KL(输出‖目标)，纳特",
     "lab.axis.js": "预算 D：Jensen–Shannon，纳特",

@@ -19,7 +19,7 @@ LEARN: dict[str, str] = {
     "lesson.speculative": "推测解码",
     "lesson.mentored": "导师解码",
     "lesson.tasks": "哪些任务受益？",
-    "learn.chapter": "解码一章，{section} 节",
+    "learn.chapter": "教科书解码一章，{section} 节",
     # 1 greedy can lose
     "lose.text": (
         "贪心解码每一步都取概率最高的词元。但一段文本的概率是各步概率的**乘积**，"

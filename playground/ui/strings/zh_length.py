@@ -50,7 +50,7 @@ LENGTH: dict[str, str] = {
         "默认值 1.0 也不是中立的：它比较的是平均每个词元的对数概率，"
         "只要长文本的词元平均概率略高一点，无论多长，都会胜出。"
     ),
-    "length.source.chapter": "解码一章第 {section} 节，表 9-6",
+    "length.source.chapter": "教科书解码一章第 {section} 节，表 9-6",
     "length.source.docs": "transformers 文档：生成参数",
     # 5 what beams cost
     "cost.text": (
@@ -123,7 +123,7 @@ LENGTH: dict[str, str] = {
         "有 {wrong} 步，当时最好的文本中含有后来被推翻的词元。"
         "采样或贪心则不同，每个词元一出现就是定稿。"
     ),
-    "cost.source.chapter": "解码一章第 {section} 节（Llama 3 8B：600 与 225 MiB）",
+    "cost.source.chapter": "教科书解码一章第 {section} 节（Llama 3 8B：600 与 225 MiB）",
     # 7 likelihood repeats itself
     "repetition.text": (
         "既然语言模型知道哪些文本概率高，为什么不直接写概率最高的那个？因为它很乏味。"
@@ -159,7 +159,7 @@ LENGTH: dict[str, str] = {
     "repetition.go": "解码",
     "repetition.progress": "{run}：{count} 个词元",
     "repetition.stopped": "尚未全部结束就已停止。",
-    "repetition.source.chapter": "解码一章第 {section} 节",
+    "repetition.source.chapter": "教科书解码一章第 {section} 节",
     "source.1904.09751": "最大似然为何陷入循环；核采样",
     "source.1908.04319": "重复 n-gram 的比例",
 }

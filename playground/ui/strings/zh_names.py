@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 NAMES: dict[str, str] = {
+    "pair.chat.title": "SmolLM2-135M-Instruct 与两层草稿模型",
+    "pair.translate.title": "英译法，用圣经经文训练",
     "name.sample": "采样",
     "name.greedy": "贪心",
     "name.beam": "束搜索",

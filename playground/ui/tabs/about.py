@@ -50,7 +50,7 @@ def about_html(say: Words) -> str:
         _section(say("about.methods"), _list(_methods(say))),
         _section(say("about.rules"), _list(_rules(say))),
         _section(say("about.numbers"), _list(_numbers(say))),
-        _section(say("about.pairs"), _list((spec.title, spec.license) for spec in page_pairs())),
+        _section(say("about.pairs"), _list(_pairs(say))),
         _section(say("about.sources"), _sources(say)),
         _section(say("about.licence"), f"<p>{escape(say('about.licence.text'))}</p>"),
     ]
@@ -81,6 +81,11 @@ def _rules(say: Words) -> Iterable[tuple[str, str]]:
             say.known(f"verifier.{name}", name_of(name, say)),
             say.known(f"rule.{name}", rule.line),
         )
+
+
+def _pairs(say: Words) -> Iterable[tuple[str, str]]:
+    for spec in page_pairs():
+        yield say.known(f"pair.{spec.name}.title", spec.title), spec.license
 
 
 def _numbers(say: Words) -> Iterable[tuple[str, str]]:

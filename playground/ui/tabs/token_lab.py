@@ -123,7 +123,7 @@ class TokenLab:
                 elem_id="lab-budget",
                 scale=3,
             )
-            kinds = [(say(f"lab.kind.{kind}"), kind) for kind in DIVERGENCES]
+            kinds = [(say(f"divergence.{kind}"), kind) for kind in DIVERGENCES]
             self._divergence = gr.Dropdown(
                 kinds,
                 value=start.divergence,
