@@ -366,3 +366,13 @@ def _without_cache(model: Model, ids: list[int], encoder_ids: list[int] | None) 
 def is_encoder_decoder(model: Model) -> bool:
     """Whether the model reads a prompt with an encoder of its own."""
     return bool(getattr(getattr(model, "config", None), "is_encoder_decoder", False))
+
+
+def is_untouched(model: Model) -> bool:
+    """Whether all of a model's modules are transformers' and torch's own and nothing is hooked in:
+    no adapters (LoRA), steering hooks or replaced forwards, which a forward of ours would miss."""
+    return all(
+        type(m).__module__.startswith(("torch.nn.modules.", "transformers."))
+        and not (m._forward_hooks or m._forward_pre_hooks or "forward" in vars(m))
+        for m in model.modules()
+    )

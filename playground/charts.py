@@ -84,10 +84,9 @@ def three(value: float) -> str:
         return "∞" if value > 0 else "−∞"
     if value == 0 or math.isnan(value):
         return f"{value:g}"
-    rounded = float(f"{value:.2e}")
-    decimals = 2 - math.floor(math.log10(abs(rounded)))
-    text = f"{value:.2e}" if decimals > 6 else f"{rounded:,.{max(0, decimals)}f}"
-    return text.replace("-", "−")
+    sign, rounded = "−" if value < 0 else "", float(f"{abs(value):.2e}")
+    decimals = 2 - math.floor(math.log10(rounded))
+    return sign + (f"{rounded:.2e}" if decimals > 6 else f"{rounded:,.{max(0, decimals)}f}")
 
 
 def escape(text: str) -> str:

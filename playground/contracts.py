@@ -6,7 +6,7 @@ somebody else could stop, and takes every random number from the run's own `Draw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -113,8 +113,9 @@ class Verifier(Protocol):
     def outcome(self, target_probs: Tensor, draft_probs: Tensor) -> tuple[Tensor, Tensor]:
         """At one position, float64: accept_probs [V], and the law [V] of the token it emits."""
 
-    def outcome_of(self, test: Tested) -> tuple[Tensor, Tensor]:
-        """The same for a position that was verified: nothing is solved twice."""
+    def measure(self, test: Tested, kinds: Iterable[str]) -> tuple[float, dict[str, float]]:
+        """At a position that was verified: the drafted token's acceptance, and divergences of the
+        law of the token it emits from the target's, by the names of `mentored.divergence`."""
 
     def output_law(self, target_probs: Tensor, draft_probs: Tensor) -> Tensor:
         """The second of `outcome`: the law [V] of the token this rule emits at one position."""

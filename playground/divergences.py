@@ -70,11 +70,17 @@ def divergences(target_probs: Law, output_probs: Law, kinds: Iterable[str]) -> d
     """Several of them at once, for less: see `divergence`."""
     measures = {kind: known("kind", kind) for kind in kinds}
     masses = Masses.of(target_probs=target_probs, output_probs=output_probs)
-    ratio = masses.other / masses.target
-    found = {}
-    for kind, measure in measures.items():
-        inside = float(measure.of(masses.target, ratio).sum())  # below 0 by rounding alone
-        found[kind] = max(inside, 0.0) + measure.off_support(masses.off_support)
+    return divergences_of(masses.target, masses.other, masses.off_support, measures)
+
+
+def divergences_of(
+    target: Array, output: Array, off_support: float, kinds: Iterable[str]
+) -> dict[str, float]:
+    """The same of masses [n], the target's above 0; the output has `off_support` elsewhere."""
+    ratio, found = output / target, {}
+    for kind in kinds:
+        inside = float(_KINDS[kind].of(target, ratio).sum())  # below 0 by rounding alone
+        found[kind] = max(inside, 0.0) + _KINDS[kind].off_support(off_support)
     return found
 
 

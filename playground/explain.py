@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from playground import laws, text
+from playground import text
 from playground.cache import forced_logits
 from playground.contracts import Decision, Run, Tested
-from playground.divergences import divergences
+from playground.laws import summarise
 from playground.models import ModelPair
 from playground.sampling import Warper
 from playground.types import Alternative, Beam, Candidate, LawSummary, Round, Token
@@ -29,34 +31,44 @@ class Explainer:
     def __init__(self, pair: ModelPair, run: Run, reference: Warper) -> None:
         self._pair, self._run, self._reference = pair, run, reference
         self._history = list(run.prefix)
-        self._names: dict[int, str] = {}
+        self._names = text.names_of(pair.tokenizer) if pair.tokenizer is not None else None
 
-    def token(self, decision: Decision, index: int) -> Token:
-        """The trace of one committed decision; call in order."""
-        del self._history[len(self._run.prefix) + index :]
-        chosen = decision.target_probs is None
-        law = decision.target_probs
-        if law is None and decision.logits is not None:
-            law = self._reference.probs(decision.logits[None], self._history, len(self._history))[0]
-        self._history.append(decision.token_id)
-        largest = _largest(law), _largest(decision.draft_probs)
-        token = Token(
-            decision.token_id,
-            source=decision.source,
-            special=self._special(decision.token_id),
-            target_prob=_at(law, decision.token_id),
-            draft_prob=_at(decision.draft_probs, decision.token_id),
-            target_logprob=_raw_logprob(decision.logits, decision.token_id),
-            logit_gap=_gap(decision.logits) if chosen or _is_one_hot(law) else None,
-            alternatives=self._alternatives(law, decision.draft_probs, largest),
-        )
-        if decision.tested is not None:
-            listed = {*largest[0], *largest[1], decision.token_id, decision.tested.token_id}
-            summary = self._summary(decision.tested, sorted(listed))
-            return dataclasses.replace(token, **_judged(decision.tested), law=summary)
-        if chosen:
-            return dataclasses.replace(token, reverse_divergence=_surprisal(law, decision.token_id))
-        return dataclasses.replace(token, reverse_divergence=0.0)
+    def tokens(self, decisions: Sequence[Decision], start: int) -> list[Token]:
+        """The traces of decisions that were committed together behind `start` new tokens. All of
+        them have logits, and either all or none a law that they were drawn from."""
+        del self._history[len(self._run.prefix) + start :]
+        ids = [decision.token_id for decision in decisions]
+        logits = _on_host([d.logits for d in decisions if d.logits is not None])
+        drawn = [d.target_probs for d in decisions if d.target_probs is not None]
+        laws = _on_host(drawn) if drawn else self._reference_laws(logits, ids)
+        self._history += ids
+        logprobs = _raw_logprobs(logits, ids)
+        tokens = []
+        for i, (decision, top) in enumerate(zip(decisions, _largest(laws), strict=True)):
+            sides = _Sides.of(decision, laws[i], top)
+            certain = not drawn or (bool(top) and sides.target[top[0]] == 1.0)
+            if decision.tested is not None:
+                found = _judged(decision.tested) | {"law": self._summary(decision.tested, sides)}
+            else:
+                surprisal = _surprisal(sides.target[decision.token_id])
+                found = {"reverse_divergence": 0.0 if drawn else surprisal}
+            token = Token(
+                decision.token_id,
+                source=decision.source,
+                special=self._special(decision.token_id),
+                target_prob=sides.target[decision.token_id],
+                draft_prob=sides.draft.get(decision.token_id),
+                target_logprob=logprobs[i],
+                logit_gap=_gap(logits[i]) if certain else None,
+                alternatives=self._alternatives(sides),
+                **found,
+            )
+            tokens.append(token)
+        return tokens
+
+    def _reference_laws(self, logits: Tensor, ids: Sequence[int]) -> Tensor:
+        history = [*self._history, *ids[:-1]]
+        return self._reference.probs(logits, history, len(self._history))
 
     def score(self, ids: Sequence[int]) -> list[Token]:
         """Tokens of a search's result, by teacher-forced passes of the target over `ids`."""
@@ -65,18 +77,17 @@ class Explainer:
         state = self._run.open(self._pair.target)
         tokens: list[Token] = []
         for rows in forced_logits(state, self._run.prefix, ids, _CHUNK):
-            for row in rows:
-                decision = Decision(ids[len(tokens)], "beam", logits=row)
-                tokens.append(self.token(decision, len(tokens)))
+            own = zip(ids[len(tokens) :], rows, strict=False)
+            decisions = [Decision(token_id, "beam", logits=row) for token_id, row in own]
+            tokens += self.tokens(decisions, len(tokens))
         return tokens
 
     def round(self, record: Round, decisions: Sequence[Decision]) -> Round:
         """The round with the texts of its draft, and the probabilities of what was tested."""
         tested = [d.tested for d in decisions if d.tested is not None]
-        named = self._pair.tokenizer is not None
         return dataclasses.replace(
             record,
-            draft_texts=tuple(self._name(i) for i in record.draft_ids) if named else None,
+            draft_texts=self._texts(record.draft_ids),
             target_probs=tuple(float(t.target_probs[t.token_id]) for t in tested),
             draft_probs=tuple(float(t.draft_probs[t.token_id]) for t in tested),
         )
@@ -91,69 +102,85 @@ class Explainer:
 
     def name_candidates(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
         """The candidates with the text of their last token."""
-        if self._pair.tokenizer is None:
+        texts = self._texts([c.token_id for c in candidates])
+        if texts is None:
             return tuple(candidates)
-        return tuple(dataclasses.replace(c, text=self._name(c.token_id)) for c in candidates)
+        named = zip(candidates, texts, strict=True)
+        return tuple(dataclasses.replace(c, text=name) for c, name in named)
 
-    def _summary(self, tested: Tested, listed: list[int]) -> LawSummary:
-        summary = laws.summarise(tested.target_probs, tested.draft_probs, listed)
-        if self._pair.tokenizer is None:
-            return summary
-        return dataclasses.replace(summary, texts=tuple(self._name(i) for i in listed))
+    def _summary(self, tested: Tested, sides: _Sides) -> LawSummary:
+        listed = list(sides.target)
+        summary = summarise(tested.target_probs, tested.draft_probs, listed)
+        return dataclasses.replace(summary, texts=self._texts(listed))
 
     def _special(self, token_id: int) -> str | None:
-        tokenizer = self._pair.tokenizer
-        return text.special_name(tokenizer, token_id) if tokenizer is not None else None
+        return self._names.special(token_id) if self._names is not None else None
 
-    def _name(self, token_id: int) -> str:
-        if token_id not in self._names:
-            own = self._special(token_id) or text.full_text(self._pair.tokenizer, [token_id])
-            self._names[token_id] = own
-        return self._names[token_id]
+    def _texts(self, ids: Sequence[int]) -> tuple[str, ...] | None:
+        names = self._names
+        return tuple(names.shown(i) for i in ids) if names is not None else None
 
-    def _alternatives(
-        self, law: Tensor | None, draft_law: Tensor | None, largest: tuple[list[int], list[int]]
-    ) -> tuple[Alternative, ...]:
-        if law is None:
-            return ()
-        ids = dict.fromkeys(i for side in largest for i in side[:_NUM_ALTERNATIVES])
-        named: Any = self._name if self._pair.tokenizer is not None else lambda i: None
-        return tuple(Alternative(i, named(i), _at(law, i), _at(draft_law, i)) for i in ids)
+    def _alternatives(self, sides: _Sides) -> tuple[Alternative, ...]:
+        shown: Any = self._names.shown if self._names is not None else lambda i: None
+        return tuple(
+            Alternative(i, shown(i), sides.target[i], sides.draft.get(i)) for i in sides.best
+        )
 
 
-def _largest(law: Tensor | None) -> list[int]:
-    """Ids of the most probable tokens, the first one first; none that is impossible."""
-    if law is None:
-        return []
-    values, index = law.topk(min(_NUM_LISTED, len(law)))
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """Both models' probabilities of the tokens that matter at one position, in the order of their
+    ids (the draft's side is empty where there was none), and the most probable ones."""
+
+    target: dict[int, float]
+    draft: dict[int, float]
+    best: list[int]
+
+    @classmethod
+    def of(cls, decision: Decision, law: Tensor, top: list[int]) -> _Sides:
+        """law [V]: what the token was drawn from, or is measured against; top: its largest."""
+        tested, draft_law = decision.tested, decision.draft_probs
+        draft_law = None if draft_law is None else draft_law.cpu()
+        draft_top = [] if draft_law is None else _largest(draft_law[None])[0]
+        listed = {*top, *draft_top, decision.token_id, *([tested.token_id] if tested else [])}
+        ids = sorted(listed)
+        target, draft = (_at(side, ids) for side in (law, draft_law))
+        best = dict.fromkeys([*top[:_NUM_ALTERNATIVES], *draft_top[:_NUM_ALTERNATIVES]])
+        return cls(target, draft, list(best))
+
+
+def _on_host(rows: Sequence[Tensor]) -> Tensor:
+    return torch.stack(list(rows)).cpu()
+
+
+def _largest(rows: Tensor) -> list[list[int]]:
+    """Ids of the most probable tokens of laws [n, V], the first one first; none that is
+    impossible."""
+    values, index = rows.topk(min(_NUM_LISTED, rows.shape[-1]))
     pairs = zip(values.tolist(), index.tolist(), strict=True)
-    return [i for value, i in pairs if value > 0]
+    return [[i for value, i in zip(*pair, strict=True) if value > 0] for pair in pairs]
 
 
-def _at(law: Tensor | None, token_id: int) -> float | None:
-    return None if law is None else float(law[token_id])
+def _at(law: Tensor | None, ids: list[int]) -> dict[int, float]:
+    return {} if law is None else dict(zip(ids, law.numpy()[ids].tolist(), strict=True))
 
 
-def _raw_logprob(logits: Tensor | None, token_id: int) -> float | None:
-    if logits is None:
-        return None
-    row = logits.double() if logits.dtype == torch.float64 else logits.float()
-    return float(row[token_id] - row.logsumexp(0))
+def _raw_logprobs(logits: Tensor, ids: Sequence[int]) -> list[float]:
+    """Of the tokens `ids` [n], under the unwarped laws of logits [n, V]."""
+    rows = logits if logits.dtype == torch.float64 else logits.float()
+    found: list[float] = rows.log_softmax(-1).gather(1, torch.tensor(ids)[:, None])[:, 0].tolist()
+    return found
 
 
-def _gap(logits: Tensor | None) -> float | None:
-    if logits is None or len(logits) < 2:
+def _gap(logits: Tensor) -> float | None:
+    if len(logits) < 2:
         return None
     first, second = logits.float().topk(2).values.tolist()
-    return first - second
+    return float(first - second)
 
 
-def _is_one_hot(law: Tensor | None) -> bool:
-    return law is not None and float(law.max()) == 1.0
-
-
-def _surprisal(law: Tensor | None, token_id: int) -> float | None:
-    return None if law is None else -float(law[token_id].double().log())
+def _surprisal(prob: float) -> float:
+    return -math.log(prob) if prob > 0 else math.inf
 
 
 def _judged(tested: Tested) -> dict[str, Any]:
@@ -173,11 +200,10 @@ def _judged(tested: Tested) -> dict[str, Any]:
         )
         found |= {"divergence": 0.0, "reverse_divergence": 0.0}
         return found | ({"budget_divergence": 0.0} if kind else {})
-    accept_probs, law = rule.outcome_of(tested)
-    if tested.accept_prob is None:
-        found["accept_prob"] = float(accept_probs[tested.token_id])
     kinds = dict.fromkeys(("kl", "reverse_kl", *([kind] if kind else [])))
-    spent = divergences(tested.target_probs, law, kinds)
+    accept_prob, spent = rule.measure(tested, kinds)
+    if tested.accept_prob is None:
+        found["accept_prob"] = accept_prob
     found |= {"divergence": spent["kl"], "reverse_divergence": spent["reverse_kl"]}
     if kind:
         found["budget_divergence"] = spent[kind]

@@ -25,7 +25,7 @@ from playground.charts import (
 from playground.label_places import Point, along, label_sides
 
 Record = Mapping[str, Any]
-_SHORT = {"num_draft_tokens": "γ", "divergence_budget": "D"}
+_SHORT = {"num_draft_tokens": "γ", "divergence_budget": "D", "num_beams": "W"}
 _FEW = 12  # marks that may all be named
 _LETTER = 0.012  # of a label, against the plot: wider than on a desktop, narrower than on a phone
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")

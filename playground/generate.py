@@ -17,6 +17,7 @@ import inspect
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -35,6 +36,7 @@ from transformers.generation.utils import (
 )
 
 from playground.arguments import parameters
+from playground.cache import is_untouched
 from playground.contracts import Committed, Decision, Finished, Run, Settings
 from playground.generation_config import as_ids, constraints_of, unmet
 from playground.methods import fields_of, method_named
@@ -75,8 +77,26 @@ def generate(
     Raises ValueError for a batch, and for settings that our loops do not have.
     """
     call = _call()
-    config, draft = generation_config, assistant_model or call.get("assistant_model")
-    _refuse(config, call, input_ids if inputs_tensor is None else inputs_tensor)
+    draft = assistant_model or call.get("assistant_model")
+    _refuse(generation_config, call, input_ids if inputs_tensor is None else inputs_tensor)
+    if model.training:  # then transformers' own pass of the encoder had dropout
+        given.pop("encoder_outputs", None)
+    inputs = (input_ids, inputs_tensor, stopping_criteria)
+    with _evaluating(model, draft):
+        return _decoded(model, draft, generation_config, inputs, method, call, given)
+
+
+def _decoded(
+    model: Any,
+    draft: Any,
+    config: GenerationConfig,
+    inputs: tuple[Tensor, Tensor | None, Any],
+    method: str | None,
+    call: dict[str, Any],
+    given: dict[str, Any],
+) -> Any:
+    """What `generate` returns."""
+    input_ids, inputs_tensor, stopping_criteria = inputs
     knobs = {name: given[name] for name in _KNOBS if name in given}
     wanted = call.get("kwargs", {}).get("num_assistant_tokens") or config.prompt_lookup_num_tokens
     name = method or _method_of(config, draft)
@@ -187,7 +207,26 @@ def _pair(model: Any, draft: Any) -> ModelPair:
 
 
 def _stamp(*models: Any) -> list[Any]:
-    return [(p.data_ptr(), p.dtype) for m in models if m is not None for p in m.parameters()]
+    """What a pair of these models was made of: other weights, also by a step of training, or an
+    adapter, make another one."""
+    given = [m for m in models if m is not None]
+    weights = [p for m in given for p in m.parameters()]
+    versions = [0 if p.is_inference() else p._version for p in weights]
+    found = [(p.data_ptr(), p.dtype, v) for p, v in zip(weights, versions, strict=True)]
+    return [*map(is_untouched, given), *found]
+
+
+@contextmanager
+def _evaluating(*models: Any) -> Iterator[None]:
+    """Without dropout meanwhile: `generate` may be called in the middle of a training."""
+    training = [part for m in models if m is not None for part in m.modules() if part.training]
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
 
 
 def _run(

@@ -37,8 +37,9 @@ def summarise(target_probs: Tensor, draft_probs: Tensor, listed: Sequence[int]) 
     larger = np.maximum(*laws)
     inside = np.flatnonzero(larger > _TINY)
     groups = _by_ratio(*laws[:, inside].astype(np.float64))
-    laws[:, inside] = larger[inside] = 0
-    groups += _by_side(laws, larger)
+    if len(inside) < np.count_nonzero(larger):
+        laws[:, inside] = 0
+        groups += _by_side(laws)
     groups.sort(key=lambda group: group[1] / group[0] if group[0] else math.inf)
     return LawSummary(
         token_ids=tuple(ids),
@@ -55,35 +56,34 @@ def _rounded(values: Iterable[float]) -> tuple[float, ...]:
     return tuple(float(f"{value:.7g}") for value in values)
 
 
-def _by_side(laws: Array, larger: Array) -> list[Group]:
-    """The tokens of two laws [2, V] with any mass, by which law is larger and whether the other is
-    zero; larger [V] is the maximum of both."""
-    size = int(np.count_nonzero(larger > 0))
-    if not size:
-        return []
-    if any(np.count_nonzero(law > 0) < size for law in laws):
-        target, draft = laws[:, larger > 0]
-        under, zero = draft < target, np.minimum(target, draft) == 0
-        parts = (side & whether for side in (under, ~under) for whether in (zero, ~zero))
-        return [_sums(target, draft, part) for part in parts if part.any()]
-    # Without a mask: torch and numpy both sum over one ten times as slowly.
+def _by_side(laws: Array) -> list[Group]:
+    """The tokens of two laws [2, V] that have any mass, by which law is larger and whether the
+    other is zero."""
+    # By products with 0 and 1: torch and numpy both sum over a mask ten times as slowly.
     both = torch.from_numpy(laws)
+    present = both.sign()
     under = (both[0] - both[1]).sign_().clamp_(min=0)
-    whole, first = both.sum(1, dtype=torch.float64), (both.double() * under).sum(1)
-    count = round(float(under.sum(dtype=torch.float64)))
-    groups = [(*first.tolist(), count), (*(whole - first).tolist(), size - count)]
+    parts = both, both * under, both * (1 - present.flip(0))
+    whole, below, alone = (part.sum(1, dtype=torch.float64).tolist() for part in parts)
+    numbers = torch.stack([under, *present, present[0] * present[1]]).sum(1).tolist()
+    num_below, num_target, num_draft, num_both = map(round, numbers)
+    only_target, only_draft = num_target - num_both, num_draft - num_both
+    above = [all_of - part for all_of, part in zip(whole, below, strict=True)]
+    groups = [
+        (alone[0], 0.0, only_target),
+        (0.0, alone[1], only_draft),
+        (below[0] - alone[0], below[1], num_below - only_target),
+        (above[0], above[1] - alone[1], num_both - (num_below - only_target)),
+    ]
     return [group for group in groups if group[2]]
-
-
-def _sums(target: Array, draft: Array, chosen: Array) -> Group:
-    first, second = (float(law[chosen].sum(dtype=np.float64)) for law in (target, draft))
-    return first, second, int(np.count_nonzero(chosen))
 
 
 def _by_ratio(target: Array, draft: Array) -> list[Group]:
     """Tokens [n], none zero under both laws, in few groups of about equal draft/target ratio."""
     apart = [zero for zero in (target == 0, draft == 0) if zero.any()]
-    groups = [_sums(target, draft, zero) for zero in apart]
+    groups = [
+        (float(target[zero].sum()), float(draft[zero].sum()), int(zero.sum())) for zero in apart
+    ]
     if apart:
         both = (target > 0) & (draft > 0)
         target, draft = target[both], draft[both]

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import T5ForConditionalGeneration
 
-from playground.cache import LayeredState, SharedPromptLayer, device_of
+from playground.cache import LayeredState, SharedPromptLayer, device_of, is_untouched
 from playground.llama import fuse
 from playground.quantized import Dense, Product, prepacked, quantised
 
@@ -33,6 +33,7 @@ _ENCODER = (  # settings that its weights do not tell
     "relative_attention_num_buckets",
     "relative_attention_max_distance",
 )
+_SMALL = 100_000_000  # weights: up to here, copies of them are worth the microseconds they save
 _BLOCK = 256  # tables of position biases grow by this many positions
 
 
@@ -47,6 +48,7 @@ def fits(model: Any) -> bool:
         and len({w.dtype for w in weights}) == 1  # float16 keeps some in float32
         and weights[0].dtype in (torch.float32, torch.bfloat16)
         and getattr(model, "hf_quantizer", None) is None
+        and is_untouched(model)
     )
 
 
@@ -205,8 +207,8 @@ class _Layer:
 
 
 def _far_from_zero(embedding: Tensor, eps: float) -> bool:
-    """Whether eps makes no difference to the norms of these rows [V, d], nor of sums with them."""
-    return bool(embedding.float().square().mean(1).min() > 1e4 * eps)
+    """Whether eps makes no difference to the norms of these rows [V, d], to which layers add."""
+    return bool(embedding.float().square().mean(1).min() > 1e3 * eps)
 
 
 class LeanT5:
@@ -218,8 +220,9 @@ class LeanT5:
     def __init__(self, model: Any, int8: bool = False) -> None:
         scale = model.model_dim**-0.5 if model.config.scale_decoder_outputs else 1.0
         cross = [block.layer[1].EncDecAttention for block in model.decoder.block]
-        many, few = (prepacked, quantised) if int8 else (Dense, Dense)  # rows at once
-        unit = int8 and _far_from_zero(model.shared.weight, model.config.layer_norm_epsilon)
+        small = int8 and sum(p.numel() for p in model.parameters()) <= _SMALL
+        many, few = prepacked if small else Dense, quantised if int8 else Dense  # rows at once
+        unit = small and _far_from_zero(model.shared.weight, model.config.layer_norm_epsilon)
         mode = torch.inference_mode(model.lm_head.weight.is_inference())
         with mode, torch.no_grad():
             self.encoder = _Stack(model.encoder, many)

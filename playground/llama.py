@@ -21,7 +21,7 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from playground.cache import LayeredState, SharedPromptLayer, device_of
+from playground.cache import LayeredState, SharedPromptLayer, device_of, is_untouched
 from playground.graphs import Graphs, recorder_for
 from playground.quantized import Dense, Product, quantised, rounded
 
@@ -45,6 +45,7 @@ def fits(model: Any) -> bool:
         and config.num_hidden_layers > 0
         and len({p.device for p in model.parameters()}) == 1
         and getattr(model, "hf_quantizer", None) is None
+        and is_untouched(model)
     )
 
 
@@ -65,15 +66,17 @@ class Layer:
 
 
 def fuse(*linears: Any) -> tuple[Tensor, Tensor | None]:
-    """(weight [sum of outputs, inputs], bias) of several projections of the same input."""
+    """(weight [sum of outputs, inputs], bias) of several projections of the same input, which
+    become views of them: what changes them in place changes these, too."""
     weight = torch.cat([linear.weight.data for linear in linears])
-    bias = None
-    if linears[0].bias is not None:
-        bias = torch.cat([linear.bias.data for linear in linears])
+    biased = linears[0].bias is not None
+    bias = torch.cat([linear.bias.data for linear in linears]) if biased else None
     start = 0
     for linear in linears:
         end = start + linear.weight.shape[0]
         linear.weight.data = weight[start:end]
+        if bias is not None:
+            linear.bias.data = bias[start:end]
         start = end
     return weight, bias
 

@@ -25,7 +25,7 @@ for every divergence here; where f'(∞) is infinite, ρ stays 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, NamedTuple
@@ -42,6 +42,7 @@ from playground.divergences import (
     Law,
     Masses,
     divergence,
+    divergences_of,
     known,
 )
 
@@ -115,7 +116,7 @@ def solution(
     if budget > 2 * _MARGIN:
         rule = _Family(masses, kind).best(float(budget), keep_support)
     device = target_probs.device if isinstance(target_probs, Tensor) else "cpu"
-    return Solution(masses.laws, masses.totals, rule, device)
+    return Solution(masses, rule, device)
 
 
 class _Rule(NamedTuple):
@@ -128,37 +129,52 @@ class _Rule(NamedTuple):
 _LOSSLESS = _Rule(1.0, 1.0, 0.0, 0.0)
 
 
+class _Point(NamedTuple):
+    """A law of the family."""
+
+    rejected: float
+    spent: float
+    slope: float  # of `spent` in `rejected`
+    above: float
+    below: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """The optimal rule for two laws [V], from which each of its parts can be had alone.
+    """The optimal rule for two laws [V], from which each of its parts can be had alone."""
 
-    `laws` are the target's and the draft's, on the host and as they came; they sum to `totals`.
-    """
-
-    laws: tuple[Array, Array]
-    totals: tuple[float, float]
+    masses: Masses  # the target's and the draft's
     rule: _Rule
     device: torch.device | str
 
     def accept_prob(self, token: int) -> float:
         """The acceptance of one token that the draft may draw."""
-        mass, drafted = (law.item(token) / t for law, t in zip(self.laws, self.totals, strict=True))
+        laws = zip(self.masses.laws, self.masses.totals, strict=True)
+        mass, drafted = (law.item(token) / total for law, total in laws)
         if mass == 0:
             return self.rule.zero_accept
         return min(1.0, mass * self.rule.above / drafted)
+
+    def divergences(self, kinds: Iterable[str]) -> dict[str, float]:
+        """Of the output law from the target's, by the names of `divergence`."""
+        target, draft = self.masses.target, self.masses.other
+        output = np.minimum(np.maximum(draft, target * self.rule.below), target * self.rule.above)
+        off_support = self.masses.off_support * self.rule.zero_accept
+        return divergences_of(target, output, off_support, kinds)
 
     def residual(self) -> Tensor:
         """The residual [V] on the host, not normalised: masses to draw from."""
         target, draft = self._normalised("cpu")
         moved = _moved(target, draft, self.rule.below)
-        return moved if moved.any() else target
+        return moved if moved.sum() > 0 else target
 
     def optimum(self) -> Optimum:
         """All of it."""
-        return _optimum(*self._normalised(self.device), self.rule)
+        target, draft = self._normalised(self.device)
+        return _optimum(target, draft, self.rule)
 
     def _normalised(self, device: torch.device | str) -> Iterator[Tensor]:
-        for law, total in zip(self.laws, self.totals, strict=True):
+        for law, total in zip(self.masses.laws, self.masses.totals, strict=True):
             yield torch.from_numpy(law).to(device, torch.float64, copy=True).div_(total)
 
 
@@ -199,17 +215,22 @@ class _Family:
         self.whole = float(cost.sum()) + kind.off_support(self.off_support)
         order, num_under = _ascending(ratio)
         order[num_under:] = order[num_under:][::-1]
-        tokens = np.stack((target, draft, cost)).take(order, axis=1)
-        self.under, self.over = _Side(tokens[:, :num_under], -1.0), _Side(tokens[:, num_under:], 1.0)
+        tokens = np.empty((3, len(order)))
+        for row, values in zip(tokens, (target, draft, cost), strict=True):
+            values.take(order, out=row, mode="clip")  # the mode that writes there directly
+        self.under, self.over = (
+            _Side(tokens[:, :num_under], -1.0),
+            _Side(tokens[:, num_under:], 1.0),
+        )
 
-    def spent(self, rejected: float) -> tuple[float, float]:
-        """The divergence, and its slope in `rejected`."""
-        value, slopes = self.kind.off_support(self.off_support - rejected), []
+    def at(self, rejected: float) -> _Point:
+        """The law that rejects so much."""
+        spent, slopes = self.kind.off_support(self.off_support - rejected), []
         under, over = self.under.at(rejected), self.over.at(rejected - self.off_support)
         for (level, clamped, cost), limit in (under, -math.inf), (over, self.kind.price):
-            value += cost + (clamped * self.kind.f(level, math) if clamped > 0 else 0.0)
+            spent += cost + (clamped * self.kind.f(level, math) if clamped > 0 else 0.0)
             slopes.append(self.kind.slope(level) if clamped > 0 else limit)
-        return value, slopes[0] - slopes[1]
+        return _Point(rejected, spent, slopes[0] - slopes[1], over[0], under[0])
 
     def best(self, budget: float, keep_support: bool) -> _Rule:
         """The rule that spends the budget, or all that it can."""
@@ -219,27 +240,24 @@ class _Family:
         margin = self.margin + _SLACK * budget
         goal, slack = budget - margin, margin / 2
         low = high = self.off_support
-        all_fit = low > 0 and self.spent(low)[0] <= goal  # tokens with q > 0
+        all_fit = low > 0 and self.at(low).spent <= goal  # tokens with q > 0
         if all_fit:
             low = low if keep_support or math.isinf(self.kind.price) else 0.0
         elif len(self.under.ratio):
             high = self.under.target_mass.item(-1) - self.under.draft_mass.item(-1)
-        rejected = _falling_root(self.spent, low, high, goal, slack)
-        if rejected == high and not all_fit:
+        found = _falling_root(self.at, low, high, goal, slack)
+        if found.rejected == high and not all_fit:
             return _LOSSLESS  # the acceptance cannot rise by its last bit
-        above, below = self.over.at(rejected - self.off_support)[0], self.under.at(rejected)[0]
-        rho = 1 - rejected / self.off_support if rejected < self.off_support else 0.0
-        return _Rule(above, below, rho, max(self.spent(rejected)[0], 0.0))
+        freed = max(self.off_support - found.rejected, 0.0)
+        rho = freed / self.off_support if freed else 0.0
+        return _Rule(found.above, found.below, rho, max(found.spent, 0.0))
 
 
 def _falling_root(
-    curve: Callable[[float], tuple[float, float]],
-    low: float,
-    high: float,
-    goal: float,
-    slack: float,
-) -> float:
-    """Where a convex falling curve (value, slope) is within `slack` of `goal`, by Newton's steps.
+    curve: Callable[[float], _Point], low: float, high: float, goal: float, slack: float
+) -> _Point:
+    """Where what is spent, convex and falling in what is rejected, is within `slack` of `goal`, by
+    Newton's steps.
 
     At `high` it is lower; that is the answer if rounding leaves nothing in between.
     """
@@ -247,16 +265,22 @@ def _falling_root(
     for _ in range(_MAX_STEPS):
         if not max(low, SMALLEST) < x < high:
             break
-        value, slope = curve(x)
-        if abs(value - goal) <= slack:
-            return x
-        low, high = (x, high) if value > goal else (low, x)
-        # On the root of the curve, which is nearly straight: a divergence begins as a square.
-        step = math.sqrt(value) * (math.sqrt(goal) - math.sqrt(value)) if value > 0 else goal / 2
-        x += 2 * step / slope if slope < 0 else math.inf
+        point = curve(x)
+        if abs(point.spent - goal) <= slack:
+            return point
+        low, high = (x, high) if point.spent > goal else (low, x)
+        x = _newton(point, goal)
         if not low < x < high:  # geometric, since the answer may be extremely small
             x = math.sqrt(low * high) if low > 0 else high * high / 4
-    return high
+    return curve(high)
+
+
+def _newton(point: _Point, goal: float) -> float:
+    """The next guess. A divergence begins as a square: its root is nearly straight."""
+    if not 0 < point.spent < math.inf or not point.slope < 0:
+        return math.inf
+    root = math.sqrt(point.spent)
+    return point.rejected + 2 * root * (math.sqrt(goal) - root) / point.slope
 
 
 def _ascending(ratio: Array) -> tuple[Array, int]:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import torch
 
 from playground import text
-from playground.contracts import Committed, Decision, EngineEvent, Finished, Run, Searched, Settings
+from playground.contracts import Committed, EngineEvent, Finished, Run, Searched, Settings
 from playground.explain import Explainer
 from playground.methods import method_named, parse
 from playground.metrics import Timing, summarise
@@ -280,17 +280,17 @@ class _Session:
         if self._ttft is None:
             self._ttft = self._elapsed
         with torch.inference_mode():
-            tokens = [self._explain(decision) for decision in event.decisions]
+            tokens = self._explainer.tokens(event.decisions, len(self._tokens))
+        if self._stream is not None:
+            tokens = [self._with_text(token) for token in tokens]
         self._tokens += tokens
         shown = event.round and self._explainer.round(event.round, event.decisions)
         if shown:
             self._rounds.append(shown)
         return TokensEvent(tuple(tokens), self._visible(), self._elapsed, len(self._tokens), shown)
 
-    def _explain(self, decision: Decision) -> Token:
-        token = self._explainer.token(decision, len(self._tokens))
-        if self._stream is None:
-            return token
+    def _with_text(self, token: Token) -> Token:
+        assert self._stream is not None
         piece = self._stream.push(token.token_id)
         self._text += piece
         return dataclasses.replace(token, text=piece)
@@ -393,4 +393,7 @@ class _Session:
         if cut is not None:
             full, pieces = full[:cut], text.cut_pieces(pieces, cut)
         named = zip(self._tokens, pieces, strict=True)
-        return full, [dataclasses.replace(token, text=piece) for token, piece in named]
+        return full, [
+            token if token.text == piece else dataclasses.replace(token, text=piece)
+            for token, piece in named
+        ]

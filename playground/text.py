@@ -9,10 +9,11 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 from playground.params import fail
 
@@ -37,18 +38,53 @@ def full_text(tokenizer: Tokenizer, ids: Iterable[int]) -> str:
     return str(tokenizer.decode(list(ids), **options))
 
 
-def special_name(tokenizer: Tokenizer, token_id: int) -> str | None:
-    """The name of a special token ("<|im_end|>"), None for an ordinary one."""
-    added = getattr(tokenizer, "added_tokens_decoder", {}).get(token_id)
-    if getattr(added, "special", False) or token_id in tokenizer.all_special_ids:
-        return str(tokenizer.convert_ids_to_tokens(token_id))
-    return None
+class Names:
+    """What single tokens of a tokenizer are called, each looked up once. See `names_of`."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer: Callable[[], Tokenizer] = ref(tokenizer)  # it may be a key of `_names`
+        added = getattr(tokenizer, "added_tokens_decoder", {})
+        special = {i for i, token in added.items() if getattr(token, "special", False)}
+        self._special_ids = special.union(tokenizer.all_special_ids)
+        self._shown: dict[int, str] = {}
+        self._silent: dict[int, bool] = {}
+
+    def special(self, token_id: int) -> str | None:
+        """The name of a special token ("<|im_end|>"), None for an ordinary one."""
+        if token_id not in self._special_ids:
+            return None
+        return str(self._tokenizer().convert_ids_to_tokens(token_id))
+
+    def shown(self, token_id: int) -> str:
+        """What stands for the token in a list: its special name, or else its text alone."""
+        if token_id not in self._shown:
+            own = self.special(token_id) or full_text(self._tokenizer(), [token_id])
+            self._shown[token_id] = own
+        return self._shown[token_id]
+
+    def is_silent(self, token_id: int) -> bool:
+        """Whether decoding skips it: a special token, or an id beyond the vocabulary (padded
+        head)."""
+        if token_id not in self._silent:
+            self._silent[token_id] = self._skipped(token_id)
+        return self._silent[token_id]
+
+    def _skipped(self, token_id: int) -> bool:
+        tokenizer = self._tokenizer()
+        odd = token_id in self._special_ids or tokenizer.convert_ids_to_tokens(token_id) is None
+        return odd and full_text(tokenizer, [token_id]) == ""
 
 
-def _is_silent(tokenizer: Tokenizer, token_id: int) -> bool:
-    """Whether decoding skips it: a special token, or an id beyond the vocabulary (padded head)."""
-    token, name = tokenizer.convert_ids_to_tokens(token_id), special_name(tokenizer, token_id)
-    return (token is None or name is not None) and full_text(tokenizer, [token_id]) == ""
+_names: WeakKeyDictionary[Tokenizer, tuple[Any, Names]] = WeakKeyDictionary()
+
+
+def names_of(tokenizer: Tokenizer) -> Names:
+    """The names of its tokens, kept from run to run for as long as it is left as it is."""
+    stamp = len(tokenizer), tokenizer.all_special_ids
+    kept = _names.get(tokenizer)
+    if kept is None or kept[0] != stamp:
+        kept = _names[tokenizer] = stamp, Names(tokenizer)
+    return kept[1]
 
 
 def _decoder_steps(tokenizer: Tokenizer) -> str:
@@ -160,13 +196,14 @@ class TextStream:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer, self._splitter = tokenizer, _splitter(tokenizer)
+        self._names = names_of(tokenizer)
         self._ids: list[int] = []
         self._num_shown = 0
 
     def push(self, token_id: int) -> str:
         """The text that is now certain, beyond what was returned before."""
         self._ids.append(token_id)
-        silent = _is_silent(self._tokenizer, token_id)
+        silent = self._names.is_silent(token_id)
         text = "" if silent else "".join(self._splitter.push(token_id))
         self._num_shown += len(text)
         return text
@@ -185,7 +222,8 @@ def pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
     that has text. Special tokens get "".
     """
     splitter, result = _splitter(tokenizer), [""] * len(ids)
-    ordinary = [i for i, token_id in enumerate(ids) if not _is_silent(tokenizer, token_id)]
+    silent = names_of(tokenizer).is_silent
+    ordinary = [i for i, token_id in enumerate(ids) if not silent(token_id)]
     settled = [piece for i in ordinary for piece in splitter.push(ids[i])] + splitter.settle()
     for i, piece in zip(ordinary, settled, strict=True):
         result[i] = piece

@@ -10,7 +10,7 @@ residual_probs s [V]. The output law is π = p·r + s·(1 − Σ p·r).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from playground.contracts import Draft, Tested, Verdict
+from playground.divergences import divergences
 from playground.sampling import Draws
 
 
@@ -85,7 +86,8 @@ class TokenwiseVerifier:
     ) -> Verdict:
         """Judge draft.ids (k) against target_probs [k+1, V]; see `contracts.Verdict`."""
         tested: list[Tested] = []
-        exact = ratio(*drafted_probs(draft, target_probs)).tolist()
+        probs = zip(*drafted_probs(draft, target_probs), strict=True)
+        exact = [min(1.0, q / d) for q, d in probs]
         for i, token in enumerate(draft.ids):
             u, laws = draws.uniform(), (target_probs[i], draft.probs[i])
             test = Tested(token, True, u, None, exact[i], *laws, self)
@@ -105,21 +107,23 @@ class TokenwiseVerifier:
         rejected = (draft * (1.0 - accept_probs)).sum()  # 1 − Σ p·r would lose a tiny mass
         return accept_probs, draft * accept_probs + residual * rejected
 
-    def outcome_of(self, test: Tested) -> tuple[Tensor, Tensor]:
-        """`outcome` at a verified position."""
-        return self.outcome(test.target_probs, test.draft_probs)
+    def measure(self, test: Tested, kinds: Iterable[str]) -> tuple[float, dict[str, float]]:
+        """See `contracts.Verifier`."""
+        accept_probs, law = self.outcome(test.target_probs, test.draft_probs)
+        return float(accept_probs[test.token_id]), divergences(test.target_probs, law, kinds)
 
     def output_law(self, target_probs: Tensor, draft_probs: Tensor) -> Tensor:
         """The law [V] (float64) of the token that this rule emits at one position."""
         return self.outcome(target_probs, draft_probs)[1]
 
 
-def drafted_probs(draft: Draft, target_probs: Tensor) -> tuple[Tensor, Tensor]:
-    """Probability of every drafted token under the target and under the draft: two tensors [k]."""
-    index = torch.tensor(draft.ids, dtype=torch.long, device=target_probs.device)[:, None]
-    target = target_probs[: len(draft.ids)].gather(1, index)[:, 0]
-    drafted = [law[token] for law, token in zip(draft.probs, draft.ids, strict=True)]
-    return target, torch.stack(drafted) if drafted else target
+def drafted_probs(draft: Draft, target_probs: Tensor) -> tuple[list[float], list[float]]:
+    """Probability of every drafted token under the target and under the draft: k each."""
+    laws = (*target_probs[: len(draft.ids)].unbind(0), *draft.probs)
+    if not laws:
+        return [], []
+    found = torch.stack([law[i] for law, i in zip(laws, draft.ids * 2, strict=True)]).tolist()
+    return found[: len(draft.ids)], found[len(draft.ids) :]
 
 
 def after_acceptance(
@@ -128,7 +132,7 @@ def after_acceptance(
     """All drafts were accepted: one bonus token from the target, unless the text has ended or
     (law all zero) every token is banned."""
     count, bonus = len(draft.ids), target_probs[-1]
-    if (count and draft.ids[-1] in eos_ids) or not bonus.any():
+    if (count and draft.ids[-1] in eos_ids) or not bonus.sum() > 0:
         return Verdict(tested, count, None, "accepted")
     return Verdict(tested, count, draws.categorical(bonus), "bonus" if count else "sampled")
 
@@ -186,7 +190,7 @@ class Block(Exact):
     ) -> Verdict:
         if not draft.ids:
             return after_acceptance(draft, target_probs, draws, eos_ids, [])
-        target, drafted = (probs.tolist() for probs in drafted_probs(draft, target_probs))
+        target, drafted = drafted_probs(draft, target_probs)
         weights = [1.0]
         for q, d in zip(target, drafted, strict=True):
             weights.append(min(1.0, weights[-1] * q / d))

@@ -6,7 +6,7 @@ probability r of accepting each token and the law s used after a rejection; see 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,10 +85,9 @@ class Mentored(TokenwiseVerifier):
         best = self.solution(target_probs, draft_probs).optimum()
         return best.accept_probs, best.output_probs
 
-    def outcome_of(self, test: Tested) -> tuple[Tensor, Tensor]:
+    def measure(self, test: Tested, kinds: Iterable[str]) -> tuple[float, dict[str, float]]:
         found = test.solution or self.solution(test.target_probs, test.draft_probs)
-        best = found.optimum()
-        return best.accept_probs, best.output_probs
+        return found.accept_prob(test.token_id), found.divergences(kinds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ def done(chromium: Any, page_url: str, request: Any) -> Iterator[Visitor]:
 
 
 def test_runs_are_added_copied_renamed_and_removed(visitor: Visitor) -> None:
+    visitor.open_editor()
     visitor.choose("add", "Speculative · typical")
     visitor.tab.locator("#runs label", has_text="Typical ·").wait_for()
     assert visitor.tab.locator("#param-typical_epsilon").is_visible()
@@ -64,6 +65,7 @@ def test_runs_are_added_copied_renamed_and_removed(visitor: Visitor) -> None:
 
 
 def test_another_proposer_brings_its_own_settings(visitor: Visitor) -> None:
+    visitor.open_editor()
     assert not visitor.tab.locator("#param-max_matching_ngram_size").is_visible()
     visitor.choose("param-proposer", "prompt lookup")
     visitor.tab.locator("#param-max_matching_ngram_size").wait_for()

@@ -5,6 +5,7 @@ The reference is always the model's own forward over the whole sequence, without
 
 from __future__ import annotations
 
+import copy
 import json
 import weakref
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ import transformers
 from torch import Tensor
 
 from playground import cache
-from playground.cache import SharedPromptLayer, refuse_reason
+from playground.cache import SharedPromptLayer, is_untouched, refuse_reason
 from playground.contracts import KVState
 from playground.lean_t5 import LeanT5
 from playground.models import ModelPair
@@ -332,3 +333,46 @@ def test_every_other_family_equals_transformers(name: str) -> None:
         values = {"num_beams": width, "num_return_sequences": width}
         beams = decode(pair, PROMPT, "beam", max_new_tokens=8, eos_token_id=[], **values).beams
         assert [beam.token_ids for beam in beams] == rows[:, -8:].tolist()
+
+
+def _replace(model: Any) -> None:
+    """A LoRA adapter sits in the place of a linear layer and has its weight, too."""
+
+    class Adapted(torch.nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return 2 * super().forward(x)
+
+    next(m for m in model.modules() if type(m) is torch.nn.Linear).__class__ = Adapted
+
+
+def _hook(model: Any) -> None:
+    layer = next(m for m in model.modules() if type(m) is torch.nn.Linear)
+    layer.register_forward_hook(lambda module, args, output: 2 * output)
+
+
+def _hook_before(model: Any) -> None:
+    layer = next(m for m in model.modules() if type(m) is torch.nn.Linear)
+    layer.register_forward_pre_hook(lambda module, args: (2 * args[0],))
+
+
+def _patch(model: Any) -> None:
+    layer = next(m for m in model.modules() if type(m) is torch.nn.Linear)
+    own = layer.forward
+    layer.forward = lambda x: 2 * own(x)
+
+
+@pytest.mark.parametrize("change", [_replace, _hook, _hook_before, _patch])
+@pytest.mark.parametrize("family", ["llama", "qwen2", "t5"])
+def test_what_is_put_into_a_model_counts(family: str, change: Any) -> None:
+    """Adapters, steering hooks and patched forwards: a forward of ours would miss them, so the
+    model's own runs."""
+    model, prompt = copy.deepcopy(models_zoo.model(family)), models_zoo.prompts(1)[0]
+    plain = decode(ModelPair(model), prompt, "greedy", max_new_tokens=8).token_ids
+    assert is_untouched(model)
+    change(model)
+    assert not is_untouched(model)
+    ids = torch.tensor([prompt])
+    options = {"do_sample": False, "max_new_tokens": 8, "pad_token_id": 3}
+    theirs = model.generate(ids, attention_mask=torch.ones_like(ids), **options)[0].tolist()
+    found = decode(ModelPair(model), prompt, "greedy", max_new_tokens=8).token_ids
+    assert found == theirs[1 if family == "t5" else len(prompt) :] != plain

@@ -38,7 +38,7 @@ PLACES = {
     "beam's cache": ("playground.llama:LlamaState.reorder", "beam", 2),
     "groups": ("playground.methods.beam_search:_forward", "diverse_beam", 2),
     "exact search": ("playground.methods.exact_search:_Reader.read", "exact", 2),
-    "explanation": ("playground.explain:Explainer.token", "speculative", 2),
+    "explanation": ("playground.explain:Explainer.tokens", "speculative", 2),
     "a beam's score": ("playground.explain:Explainer.score", "beam", 1),
     "text": ("playground.text:TextStream.push", "sample", 2),
     "numbers": ("playground.session:summarise", "greedy", 1),

@@ -45,7 +45,7 @@ def test_draft_lengths_are_joined_and_intervals_drawn() -> None:
     assert traces["sample"].marker.color != traces["draft alone"].marker.color
 
 
-def test_the_knob_of_a_rule_makes_a_line_and_only_its_ends_are_named() -> None:
+def test_the_knob_of_a_rule_makes_a_line_that_is_named_at_its_end() -> None:
     def rule(name: str, knob: str, values: tuple[float, ...]) -> list[dict[str, Any]]:
         return [
             record(f"{name} {v:g}", "speculative", 10 + v, 20, params={"verifier": name, knob: v})
@@ -60,8 +60,19 @@ def test_the_knob_of_a_rule_makes_a_line_and_only_its_ends_are_named() -> None:
     found += rule("top_k", "accept_top_k", (2, 3, 5, 10))
     traces = {trace.name: trace for trace in frontier(found).data}
     assert {"lenience", "mentored", "top_k"} <= set(traces)
-    assert list(traces["lenience"].text) == ["0.8", "", "", "0.2"]
-    assert list(traces["mentored"].text) == ["D 0.1", "", "", "", "D 1.6"]
+    assert len({trace.line.color for trace in traces.values()}) == len(traces)
+    assert list(traces["lenience"].text) == ["", "", "", "lenience 0.2"]
+    assert list(traces["mentored"].text) == ["", "", "", "", "mentored D 1.6"]
+
+
+def test_where_there_are_many_marks_only_those_on_the_front_have_bars() -> None:
+    many = [
+        record(f"speculative γ {n}", "speculative", 30 - n, 30 - n, params={"num_draft_tokens": n})
+        for n in range(1, 15)
+    ]
+    (line,) = frontier(many).data
+    assert list(line.error_y.array) == [0.25] + [0] * 13
+    assert "BLEU: 16.0 [15.5, 16.2]" in line.hovertext[-1]
 
 
 def test_a_draft_that_is_much_faster_does_not_squeeze_the_others() -> None:

@@ -212,6 +212,46 @@ def test_a_model_is_still_itself_afterwards() -> None:
     assert torch.equal(model.generate(ids, custom_generate=pg.generate, **options), theirs)
 
 
+@pytest.mark.parametrize("family", ["llama", "qwen2", "t5", "gpt2"])
+def test_a_training_goes_on_around_it(family: str) -> None:
+    """Called between two steps: without dropout, on the weights of the moment, and the modes of
+    all modules are afterwards what they were."""
+    model = copy.deepcopy(models_zoo.model(family))
+    ids = torch.tensor(prompts(1))
+    options: dict[str, Any] = {"max_new_tokens": 8, "do_sample": False, "pad_token_id": 3}
+    options["attention_mask"] = torch.ones_like(ids)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    rows = []
+    for _ in range(3):
+        model.train()
+        frozen = next(iter(model.children())).eval()
+        model(input_ids=ids, labels=ids).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        modes = [part.training for part in model.modules()]
+        ours = model.generate(ids, custom_generate=pg.generate, **options)
+        assert modes == [part.training for part in model.modules()]
+        assert model.training and not frozen.training
+        assert torch.equal(model.eval().generate(ids, **options), ours)
+        rows.append(ours.tolist())
+    assert rows[0] != rows[-1]
+
+
+def test_an_adapter_put_in_between_counts() -> None:
+    class Scaled(torch.nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return -super().forward(x)
+
+    model = copy.deepcopy(models_zoo.model("llama"))
+    ids = torch.tensor(prompts(1))
+    options: dict[str, Any] = {"max_new_tokens": 8, "do_sample": False, "pad_token_id": 3}
+    before = model.generate(ids, custom_generate=pg.generate, **options)
+    model.model.layers[0].self_attn.q_proj.__class__ = Scaled
+    theirs = model.generate(ids, **options)
+    ours = model.generate(ids, custom_generate=pg.generate, **options)
+    assert torch.equal(ours, theirs) and not torch.equal(ours, before)
+
+
 def test_the_folder_layout_of_the_hub_gives_the_same() -> None:
     options = {"do_sample": True, "assistant_model": noisy("llama"), "seed": 1}
     options |= {"method": "mentored", "divergence_budget": 0.5}

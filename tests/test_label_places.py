@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from playground.label_places import label_sides
+import pytest
+
+from playground.label_places import along, label_sides
 
 
 def test_a_label_stands_to_the_right_where_nothing_is_in_its_way() -> None:
@@ -10,6 +12,12 @@ def test_a_label_stands_to_the_right_where_nothing_is_in_its_way() -> None:
 def test_it_covers_no_mark_with_or_without_a_label() -> None:
     assert label_sides([(0.4, 0.5), (0.48, 0.5)], ["label", "b"])[0] != "middle right"
     assert label_sides([(0.4, 0.5)], ["label"], [(0.48, 0.5)])[0] != "middle right"
+
+
+def test_it_keeps_off_a_line() -> None:
+    line = along([(0.4, 0.5), (0.9, 0.5), (0.9, 0.1)])
+    assert line[0] == (0.4, 0.5) and line[-1] == pytest.approx((0.9, 0.1))
+    assert label_sides([(0.4, 0.5)], ["label"], line[1:]) != ["middle right"]
 
 
 def test_near_labels_take_different_sides() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from playground import mentored
-from playground.mentored import DIVERGENCES, Optimum, divergence, solve
+from playground.mentored import DIVERGENCES, Optimum, divergence, solution, solve
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 STRICT = tuple(kind for kind in DIVERGENCES if kind != "tv")  # strictly convex: one optimum
@@ -254,6 +254,18 @@ def test_support_is_kept_unless_released(pair, budget, kind) -> None:
         assert set(freed.accept_probs.numpy()[excluded]) == {freed.zero_accept}
     if kind in ("reverse_kl", "chi2") and budget < math.inf:
         assert freed.zero_accept == 0
+
+
+@quick
+@given(pairs(), budgets, kinds, st.booleans())
+def test_parts_of_a_solution_are_those_of_the_whole(pair, budget, kind, keep) -> None:
+    target, draft = (torch.from_numpy(law).float() for law in pair)  # sums miss 1 a little
+    part = solution(target, draft, budget, kind, keep)
+    whole = part.optimum()
+    residual = part.residual()
+    torch.testing.assert_close(residual / residual.sum(), whole.residual_probs, atol=1e-14, rtol=0)
+    for token in draft.nonzero()[:, 0].tolist():
+        assert part.accept_prob(token) == pytest.approx(float(whole.accept_probs[token]), abs=1e-14)
 
 
 def test_equal_laws_accept_everything_and_leave_a_valid_residual() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from playground import quantized
-from playground.quantized import Dense, Int4, Int8, WideInt8, is_4bit, quantised
+from playground.quantized import Dense, Int4, Int8, WideInt8, is_4bit, prepacked, quantised
 
 SIZES = [(32, 32), (96, 64), (960, 576)]
 vnni = pytest.mark.skipif(
@@ -53,6 +53,14 @@ def test_int8_weights_are_close(count: int) -> None:
     torch.manual_seed(0)
     weight, x = torch.randn(960, 576).bfloat16(), rows(count, 576)
     assert error(Int8(weight, None), weight, x) < 0.02
+
+
+@pytest.mark.parametrize("count", [1, 9, 40])
+def test_prepacked_weights_are_the_same_weights(count: int) -> None:
+    torch.manual_seed(0)
+    weight, bias, x = torch.randn(96, 64).bfloat16(), torch.randn(96).bfloat16(), rows(count, 64)
+    assert error(prepacked(weight, None), weight, x) < 0.005
+    assert error(prepacked(weight, bias), weight, x, bias) < 0.005
 
 
 @vnni

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from transformers import LlamaConfig
 from transformers.generation import GenerationConfig, GenerationMixin
 from transformers.generation.logits_process import LogitsProcessorList
 
+from playground import sampling
 from playground.params import build
 from playground.sampling import (
     Clock,
@@ -230,15 +232,17 @@ class TestDraws:
         st.lists(st.sampled_from([0.0, 0.0, 1e-30, 1e-9, 0.1, 1.0, 5.0]), min_size=1, max_size=9),
         st.one_of(st.floats(0, 1, exclude_max=True), st.just(math.nextafter(1.0, 0.0))),
         st.sampled_from([torch.float64, torch.float32]),
+        st.sampled_from([4, 256]),
     )
     def test_inversion_never_returns_a_token_of_mass_zero(
-        self, weights: list[float], u: float, dtype: torch.dtype
+        self, weights: list[float], u: float, dtype: torch.dtype, block: int
     ) -> None:
-        """Nor does rounding at the very end of the sum."""
+        """Nor does rounding at the very end of the sum, in one block of tokens or in several."""
         if not any(weights):
             return
         probs = torch.tensor(weights, dtype=dtype)
-        index = invert_cdf(probs, u)
+        with patch.object(sampling, "_BLOCK", block):
+            index = invert_cdf(probs, u)
         assert probs[index] > 0
         total, before = float(probs.double().sum()), float(probs[:index].double().sum())
         assert before <= u * total * (1 + 1e-12)
@@ -250,7 +254,9 @@ class TestDraws:
         total = sum(weights)
         owners = [token for token, weight in enumerate(weights) for _ in range(weight)]
         probs = torch.tensor(weights, dtype=torch.float64)
-        assert [invert_cdf(probs, (k + 0.5) / total) for k in range(total)] == owners
+        for block in (4, 256):
+            with patch.object(sampling, "_BLOCK", block):
+                assert [invert_cdf(probs, (k + 0.5) / total) for k in range(total)] == owners
 
     def test_a_seed_is_a_stream_of_its_own(self) -> None:
         """Case 38. Private, the same again, and apart from torch's own stream."""

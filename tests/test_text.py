@@ -27,8 +27,8 @@ from playground.text import (
     cut_pieces,
     encode_prompt,
     full_text,
+    names_of,
     pieces,
-    special_name,
     vocabulary_mismatch,
 )
 
@@ -254,7 +254,7 @@ def check_text(tokenizer: Any, ids: Sequence[int]) -> None:
     assert len(parts) == len(ids) and "".join(parts) == whole
     assert "".join(pushes) == whole
     for part, token_id in zip(parts, ids, strict=True):
-        assert part == "" or token_id >= len(tokenizer) or not special_name(tokenizer, token_id)
+        assert part == "" or token_id >= len(tokenizer) or not names_of(tokenizer).special(token_id)
 
 
 def encode(tokenizer: Any, text: str) -> list[int]:
@@ -362,10 +362,10 @@ def test_blank_tokens_keep_their_blanks() -> None:
 def test_special_tokens_have_a_name_and_no_text() -> None:
     end, word = byte_level().convert_tokens_to_ids(["<|im_end|>", "the"])
     start = byte_level().convert_tokens_to_ids("<|im_start|>")
-    assert special_name(byte_level(), end) == "<|im_end|>"
-    assert special_name(byte_level(), start) == "<|im_start|>"  # special, though no attribute's
-    assert special_name(byte_level(), word) is None
-    assert special_name(byte_level(), 10_000) is None
+    assert names_of(byte_level()).special(end) == "<|im_end|>"
+    assert names_of(byte_level()).special(start) == "<|im_start|>"  # special, though no attribute's
+    assert names_of(byte_level()).special(word) is None
+    assert names_of(byte_level()).special(10_000) is None
     assert pieces(byte_level(), [start, word, end]) == ["", "the", ""]
 
 
@@ -452,7 +452,7 @@ def test_text_cannot_forge_a_turn(make: Callable[[], Any]) -> None:
     tokenizer = make()
     name = tokenizer.eos_token
     honest, forged = (encode_prompt(tokenizer, f"a{word}b") for word in ("", name))
-    specials = [[i for i in ids if special_name(tokenizer, i)] for ids in (honest, forged)]
+    specials = [[i for i in ids if names_of(tokenizer).special(i)] for ids in (honest, forged)]
     assert specials[0] == specials[1]
     assert f"a{name}b" in full_text(tokenizer, forged)
     assert tokenizer.eos_token_id in encode_prompt(tokenizer, f"a{name}b", raw=True)

@@ -31,8 +31,14 @@ class Visitor:
     def set(self, name: str, value: object) -> None:
         self.tab.locator(f"#param-{name} input").fill(str(value))
 
+    def open_editor(self) -> None:
+        """Show what changes the set of runs."""
+        if not self.tab.locator("#editor").is_visible():
+            self.tab.click("#editor-toggle button")
+
     def edit(self, title: str) -> None:
         """Show the settings of the run whose title begins so."""
+        self.open_editor()
         self.choose("edited", title)
         self.tab.wait_for_function(
             "t => document.querySelector('#edited input').value.startsWith(t)", arg=title

@@ -35,6 +35,7 @@ _COLUMNS: tuple[tuple[str, str, Show], ...] = (
 _FACTS = ("device", "processor", "cores", "threads", "python", "torch", "transformers")
 _LATEST = 4  # rows beside the bar
 _SIGNS = ("γ", "D")
+_SHORT = {" num beams ": " W ", " length norm ": " norm "}
 
 
 def axes_of(result: Result) -> tuple[list[str], list[str]]:
@@ -59,6 +60,8 @@ def label_of(record: Record, say: Words) -> str:
     label, method = str(record["label"]), str(record["method"])
     if record["model"] == "draft":
         return say("frontier.draft_alone")
+    for long, short in _SHORT.items():
+        label = label.replace(long, short)
     head, *rest = label.split()
     if head != method:
         return label
@@ -135,15 +138,21 @@ def paired(record: Record, say: Words) -> str:
         parts.append(say(f"frontier.{word}.by", value=_spread(record, "faster", numbers.times)))
     for name, shown in (("bleu_change", "BLEU"), ("chrf_change", "chrF")):
         if record.get(name) is not None:
-            sign = -1 if record[name] < 0 else 1
+            key, sign = _direction(record, name)
             value = _spread(record, name, numbers.plain, sign)
-            key = "frontier.lower" if sign < 0 else "frontier.higher"
             parts.append(say(key, metric=shown, value=value))
     if record.get("mean_divergence"):
         value = _spread(record, "mean_divergence", numbers.plain)
         parts.append(say("frontier.spends", value=value))
     joined = say("frontier.comma").join(parts)
     return say("frontier.sentence", label=label_of(record, say), parts=joined)
+
+
+def _direction(record: Record, name: str) -> tuple[str, int]:
+    """What a change is called, and the sign that it then has; none where its interval holds 0."""
+    if record[f"{name}_low"] <= 0 <= record[f"{name}_high"]:
+        return "frontier.unclear", 1
+    return ("frontier.lower", -1) if record[name] < 0 else ("frontier.higher", 1)
 
 
 def _spread(record: Record, name: str, show: Show, sign: int = 1) -> str:

@@ -201,6 +201,11 @@ EN: dict[str, str] = {
         "Every drafted token was accepted ({count}); the same target pass adds ‘{token}’."
     ),
     # token lab (lab.py, lab_figures.py, tabs/token_lab.py)
+    "lab.intro": (
+        "One step of mentored decoding. A law is a probability distribution over the next token: "
+        "the draft model has one, p, and the target another, q. Move the budget D and see how much "
+        "more of what the draft proposes is accepted, and what law comes out."
+    ),
     "lab.source": "Laws",
     "lab.source.run": "From a run",
     "lab.source.own": "Your own",

@@ -5,8 +5,9 @@ from __future__ import annotations
 FRONTIER: dict[str, str] = {
     "tab.frontier": "Frontier",
     "frontier.intro": (
-        "Many prompts through a grid of configurations: what does speed cost in quality? Bars are "
-        "95 % intervals over the prompts; the dotted line joins what nothing beats on both axes."
+        "Many prompts through a grid of configurations: what does speed cost in quality? The "
+        "dotted line joins what nothing beats on both axes. Bars are 95 % intervals over the "
+        "prompts; where marks are many, those off the line show theirs when pointed at."
     ),
     "frontier.shown": "Result",
     "frontier.own": "Your sweep",
@@ -78,6 +79,7 @@ FRONTIER: dict[str, str] = {
     "frontier.slower.by": "slower, {value} the speed",
     "frontier.lower": "{metric} lower by {value}",
     "frontier.higher": "{metric} higher by {value}",
+    "frontier.unclear": "{metric} not clearly different, {value}",
     "frontier.spends": "KL spent {value} nats a token",
     # findings
     "findings.provisional": "Provisional: made from fewer prompts than planned.",

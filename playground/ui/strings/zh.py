@@ -190,6 +190,10 @@ ZH: dict[str, str] = {
         "草稿词元全部接受（{count} 个）；同一次目标模型前向计算再添一个“{token}”。"
     ),
     # token lab (lab.py, lab_figures.py, tabs/token_lab.py)
+    "lab.intro": (
+        "导师解码的一步。草稿模型对下一个词元有一个分布 p，目标模型有另一个分布 q。移动预算 D，"
+        "看看草稿提议的词元能多接受多少，最后输出的又是什么分布。"
+    ),
     "lab.source": "分布",
     "lab.source.run": "取自一次运行",
     "lab.source.own": "自己输入",

@@ -5,8 +5,8 @@ from __future__ import annotations
 FRONTIER: dict[str, str] = {
     "tab.frontier": "前沿",
     "frontier.intro": (
-        "让大量提示经过一组配置：提速要付出多少质量？误差线是对提示重采样得到的 95 % 区间；"
-        "虚线连接在两个轴上都无法被超越的配置。"
+        "让大量提示经过一组配置：提速要付出多少质量？虚线连接在两个轴上都无法被超越的"
+        "配置。误差线是对提示重采样得到的 95 % 区间；点很多时，虚线之外的点指向时才显示区间。"
     ),
     "frontier.shown": "结果",
     "frontier.own": "自己的实验",
@@ -70,6 +70,7 @@ FRONTIER: dict[str, str] = {
     "frontier.slower.by": "较慢，速度为其 {value}",
     "frontier.lower": "{metric} 低 {value}",
     "frontier.higher": "{metric} 高 {value}",
+    "frontier.unclear": "{metric} 无明显差别，{value}",
     "frontier.spends": "每个词元所用 KL 为 {value} 纳特",
     # findings
     "findings.provisional": "暂定结果：所用提示少于计划。",

@@ -26,6 +26,10 @@ _NUMBERS = (
     "logprob",
 )
 _ARXIV = "https://arxiv.org/abs/"
+_ARTICLE = (
+    "https://discuss.huggingface.co/t/"
+    "novel-provably-optimal-lossy-variant-of-speculative-decoding/55518"
+)
 _SOURCES = (
     ("Leviathan, Kalman & Matias 2023", "2211.17192"),
     ("Chen et al. 2023", "2302.01318"),
@@ -95,11 +99,10 @@ def _numbers(say: Words) -> Iterable[tuple[str, str]]:
 
 
 def _sources(say: Words) -> str:
-    """Papers, with links where they have one."""
+    """Papers, with links."""
     items = []
     for name, number in _SOURCES:
-        shown = escape(name)
-        if number:
-            shown = f'<a href="{_ARXIV}{number}" target="_blank" rel="noopener">{shown}</a>'
-        items.append(f"<li>{shown}: {escape(say('source.' + (number or 'mentored')))}</li>")
+        address = _ARXIV + number if number else _ARTICLE
+        link = f'<a href="{address}" target="_blank" rel="noopener">{escape(name)}</a>'
+        items.append(f"<li>{link}: {escape(say('source.' + (number or 'mentored')))}</li>")
     return f"<ul>{''.join(items)}</ul>"

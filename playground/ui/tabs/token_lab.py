@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from html import escape
 from typing import Any
 
 import gradio as gr
@@ -74,6 +75,7 @@ class TokenLab:
 
     def _source_parts(self) -> None:
         say = self._say
+        markup(f'<p class="dp-hint">{escape(say("lab.intro"))}</p>')
         sources = [(say("lab.source.run"), "run"), (say("lab.source.own"), "own")]
         self._source = gr.Radio(
             sources, value="own", label=say("lab.source"), elem_id="lab-source", container=False
