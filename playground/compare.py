@@ -20,7 +20,15 @@ from playground.params import check as check_value
 from playground.params import fail, field_of, unknown
 from playground.quality import sentence_scores
 from playground.sampling import Sampling
-from playground.session import Cancelled, Plan, check, check_deadline, prepare, run_plan
+from playground.session import (
+    Cancelled,
+    Plan,
+    check,
+    check_deadline,
+    last_of,
+    prepare,
+    run_plan,
+)
 from playground.types import DecodeResult, Event, to_json
 
 # What the page starts with; labels are the methods' names.
@@ -115,7 +123,7 @@ def compare(
     **common: Any,
 ) -> Comparison:
     """Run several methods on one prompt. See `compare_stream` for the arguments."""
-    *_, (_, last) = compare_stream(pair, prompt, runs, repeats, **common)
+    _, last = last_of(compare_stream(pair, prompt, runs, repeats, **common))
     assert isinstance(last, Comparison)
     return last
 

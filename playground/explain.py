@@ -36,6 +36,8 @@ class Explainer:
     def tokens(self, decisions: Sequence[Decision], start: int) -> list[Token]:
         """The traces of decisions that were committed together behind `start` new tokens. All of
         them have logits, and either all or none a law that they were drawn from."""
+        if not decisions:  # bans left a round without any token
+            return []
         del self._history[len(self._run.prefix) + start :]
         ids = [decision.token_id for decision in decisions]
         logits = _on_host([d.logits for d in decisions if d.logits is not None])

@@ -52,6 +52,7 @@ class FeatureState(LlamaState):
     def __init__(self, lean: LeanFeature) -> None:
         super().__init__(lean)
         self._feature, self._last = lean, torch.empty(0)
+        self.head_ids = lean.head_ids  # the only ones that have logits above −inf, if it is cut
 
     def read(self, ids: Sequence[int], features: Tensor) -> Tensor:
         """Append ids that follow tokens with the target's features [k, taps + 1, d] (one less at

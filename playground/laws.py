@@ -37,8 +37,8 @@ def summarise(target_probs: Tensor, draft_probs: Tensor, listed: Sequence[int]) 
     larger = np.maximum(*laws)
     inside = np.flatnonzero(larger > _TINY)
     groups = _by_ratio(*laws[:, inside].astype(np.float64))
-    if len(inside) < np.count_nonzero(larger):
-        laws[:, inside] = 0
+    laws[:, inside] = larger[inside] = 0
+    if larger.max() > 0:
         groups += _by_side(laws)
     groups.sort(key=lambda group: group[1] / group[0] if group[0] else math.inf)
     return LawSummary(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -142,6 +142,8 @@ class ModelPair:
 
     def _checked_ids(self, prompt: Any) -> list[int]:
         known = f"one flat list of token ids from 0 to {self.vocab_size - 1}"
+        if isinstance(prompt, (bytes, bytearray, Mapping)):  # their items may look like ids
+            raise fail("prompt", prompt, known)
         try:
             ids = [operator.index(i) for i in prompt]
         except TypeError as error:  # text, floats, or a batch of prompts
@@ -169,9 +171,13 @@ class ModelPair:
         """What the target's own generation config asks for (Marian, BART, ...)."""
         return constraints_of(getattr(self.target, "generation_config", None), prompt_ids)
 
-    def unmet(self) -> dict[str, Any]:
-        """What it asks for and no run does."""
-        return unmet(getattr(self.target, "generation_config", None))
+    def notes(self) -> list[str]:
+        """What it asks for and no run does, a sentence each."""
+        asked = unmet(getattr(self.target, "generation_config", None))
+        return [
+            f"The model's own generation config sets {name} = {value}, which no run here applies."
+            for name, value in asked.items()
+        ]
 
     def check_length(self, prompt_ids: Sequence[int], max_new_tokens: int) -> None:
         """Raise ValueError when prompt or output cannot fit into either model's context."""

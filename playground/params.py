@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -93,16 +94,19 @@ def check(f: dataclasses.Field[Any], value: Any) -> Any:
 
 
 def _check_number(f: dataclasses.Field[Any], value: Any, kind: str) -> float | int:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise fail(f.name, value, allowed(f))
-    if isinstance(value, float) and not math.isfinite(value):
-        raise fail(f.name, value, allowed(f))
-    if kind == "int" and int(value) != value:
+    if not _is_finite(value) or (kind == "int" and int(value) != value):
         raise fail(f.name, value, allowed(f))
     low, high = f.metadata.get("min"), f.metadata.get("max")
     if (low is not None and value < low) or (high is not None and value > high):
         raise fail(f.name, value, allowed(f))
     return int(value) if kind == "int" else float(value)
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether it is a number, numpy's among them; an int may be too large for a float."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    return isinstance(value, numbers.Integral) or math.isfinite(value)
 
 
 def build(cls: type, values: dict[str, Any], owner: str) -> Any:

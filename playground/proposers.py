@@ -152,9 +152,9 @@ class FeatureModel(DraftModel):
     def __init__(self, params: DraftStops, run: Run) -> None:
         self._stops, self._run = params, run
         self._vocab_size = run.pair.vocab_size
-        self._head_ids = getattr(run.pair.feature.model, "head_ids", None)
         self._sees_raw = params.any_on and run.params.temperature < MIN_TEMPERATURE
         self._features = run.pair.open_feature()
+        self._head_ids = self._features.head_ids
         self._num_read = 0  # committed tokens in the cache
         self._pending: list[Tensor] = []  # the target's states that follow, not yet used
         self._num_seen = 0  # tokens whose target's states were taken

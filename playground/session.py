@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -48,7 +49,7 @@ def decode(
     pair: ModelPair, prompt: str | Sequence[int], method: str = "speculative", **params: Any
 ) -> DecodeResult:
     """Run one method to its end. See `stream` for the arguments."""
-    *_, last = stream(pair, prompt, method, **params)
+    last = last_of(stream(pair, prompt, method, **params))
     assert last.result is not None
     return last.result
 
@@ -75,6 +76,11 @@ def stream(
     check_deadline(deadline_s)
     plan = prepare(pair, prompt, method, params, raw=raw, reference=reference)
     return run_plan(plan, cancelled, deadline_s)
+
+
+def last_of(events: Iterable[T]) -> T:
+    """The last event; the others, each of which may hold all the text so far, are not kept."""
+    return deque(events, maxlen=1).pop()
 
 
 def run_plan(
@@ -361,16 +367,10 @@ class _Session:
             pair=self._pair.name,
             precision=self._pair.precision,
             device=str(self._pair.device),
-            notes=(*event.notes, *self._unmet()),
+            notes=(*event.notes, *self._pair.notes()),
             proven=event.proven,
             steps=tuple(self._steps),
         )
-
-    def _unmet(self) -> list[str]:
-        return [
-            f"The model's own generation config sets {name} = {value}, which no run here applies."
-            for name, value in self._pair.unmet().items()
-        ]
 
     def _timing(self) -> Timing:
         seconds, passes = self._clock.seconds, self._clock.passes

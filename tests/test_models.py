@@ -317,7 +317,9 @@ def test_overlong_requests_are_refused_before_any_model_runs() -> None:
     assert len(kept.token_ids) == 12
 
 
-@pytest.mark.parametrize("prompt", [[], [64], [-1], [1.5], [[1, 2], [3]], [True]])
+@pytest.mark.parametrize(
+    "prompt", [[], [64], [-1], [1.5], [[1, 2], [3]], [True], b"\x05\x06", {5: 6}]
+)
 def test_bad_ids_are_refused(prompt: Any) -> None:
     """Cases 2 and 40 among them: one prompt at a time, so no batch changes its lengths."""
     with pytest.raises(ValueError, match=r"prompt: .* use one flat list of token ids from 0 to 63"):

@@ -6,6 +6,7 @@ import math
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -286,3 +287,15 @@ def test_the_clock_waits_for_a_gpu_at_both_ends(monkeypatch: pytest.MonkeyPatch)
     assert clock.passes == {"target": 0, "draft": 2} and clock.seconds["draft"] > 0
     Clock(torch.device("cpu")).now()
     assert len(waited) == 2
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    """Grids of settings are often made with it; what a result tells of them is plain JSON."""
+    values = {"temperature": np.float32(0.5), "top_k": np.int64(5), "max_new_tokens": np.float64(3)}
+    params = build(Sampling, values, "test")
+    found = (params.temperature, params.top_k, params.max_new_tokens)
+    assert found == (0.5, 5, 3) and [type(v) for v in found] == [float, int, int]
+    bad = (np.float32("nan"), np.float64("inf"), np.bool_(True), 10**400, 1j, np.array([1.0]))
+    for value in bad:
+        with pytest.raises(ValueError, match=r"^temperature: "):
+            build(Sampling, {"temperature": value}, "test")

@@ -5,7 +5,10 @@ itself are what a draft meets least often in them. Source and licence: the targe
 (`assets/models/chat-target`, Apache-2.0). Appends to `WORK/self-corpus.jsonl.gz`, one conversation
 a line: `p` prompt ids, `r` reply ids, `T` the temperature of the reply.
 
-    python -m assets.recipes.self_chat --work WORK --batches 12
+`../data/chat-corpus-3.jsonl.gz` is the files of these two, one behind the other:
+
+    python -m assets.recipes.self_chat --work ONE --seed 11 --batches 15
+    python -m assets.recipes.self_chat --work TWO --seed 12 --batches 15
 """
 
 import argparse
@@ -48,7 +51,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="working folder")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--batches", type=int, default=12)
+    parser.add_argument("--batches", type=int, default=15)
     parser.add_argument("--batch", type=int, default=192, help="conversations in a batch")
     parser.add_argument("--templates", type=float, default=0.25, help="share of templated turns")
     parser.add_argument("--shares", type=float, nargs=3, default=[0.2, 0.4, 0.4])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
@@ -38,8 +37,8 @@ class DraftAlone(ModelPair):
     def constraints(self, prompt_ids: Sequence[int] = ()) -> Constraints:
         return self._pair.constraints(prompt_ids)
 
-    def unmet(self) -> dict[str, Any]:
-        return self._pair.unmet()
+    def notes(self) -> list[str]:
+        return self._pair.notes()
 
 
 def judged(pair: ModelPair, result: DecodeResult) -> DecodeResult:

@@ -8,7 +8,7 @@ from typing import Any
 from playground.compare import warm_up
 from playground.datasets import Example
 from playground.models import ModelPair
-from playground.session import Cancelled, Plan, prepare, run_plan
+from playground.session import Cancelled, Plan, last_of, prepare, run_plan
 from playground.sweep.draft_alone import DraftAlone, judged
 from playground.sweep.grid import Configuration, seed_of
 from playground.sweep.rows import Row
@@ -48,7 +48,7 @@ class Runner:
         """The row of one run; None where it was cancelled."""
         plan = self._plan(config, example)
         warm_up(plan.pair, {config.label: plan}, self._cancelled)
-        *_, last = run_plan(plan, self._cancelled)
+        last = last_of(run_plan(plan, self._cancelled))
         assert last.result is not None
         if last.result.finish_reason == "cancelled":
             return None

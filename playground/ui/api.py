@@ -19,7 +19,7 @@ from playground.catalog import has_draft, page_pairs, shown
 from playground.compare import Comparison
 from playground.mentored import solve as solve_optimum
 from playground.params import fail
-from playground.session import Plan, check, on_one_core, prepare, run_plan
+from playground.session import Plan, check, last_of, on_one_core, prepare, run_plan
 from playground.types import DecodeResult, to_json
 from playground.ui.operations import log_run, new_id
 from playground.ui.requests import (
@@ -107,7 +107,7 @@ def _compared(
 ) -> dict[str, Any]:
     """On the model's thread: the record of a checked comparison."""
     plans = wanted.plans(pair, settings)
-    *_, (_, last) = wanted.events(pair, plans, settings, stop)
+    _, last = last_of(wanted.events(pair, plans, settings, stop))
     if not isinstance(last, Comparison):
         raise ValueError("The comparison was stopped.")
     return last.to_dict()
@@ -161,7 +161,7 @@ def _decoded(
     planned: Callable[[Any], Plan], deadline_s: float, stop: threading.Event, pair: Any
 ) -> dict[str, Any]:
     """On the model's thread: the record of a checked run."""
-    *_, last = run_plan(planned(pair), stop.is_set, deadline_s)
+    last = last_of(run_plan(planned(pair), stop.is_set, deadline_s))
     assert isinstance(last.result, DecodeResult)
     log_run(new_id(), "/decode", last.result)
     return last.result.to_dict()

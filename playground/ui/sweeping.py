@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from playground.models import ModelPair
 
 _TURN_S = 30.0 if zerogpu.ON else 2.0  # a GPU takes seconds to be lent
+SWEEP_ENDPOINT = "/sweep"
 _RESERVED_S = 75.0  # of such a GPU: to start, a turn, and its last run
 
 
 @dataclass(frozen=True, slots=True)
 class SweepRequest:
-    """A checked sweep. law: what fidelity refers to; command: the same on the command line;
-    endpoint: where it was asked for."""
+    """A checked sweep. law: what fidelity refers to; command: the same on the command line,
+    or the name of the endpoint."""
 
     pair: str
     dataset: Dataset
@@ -45,7 +46,11 @@ class SweepRequest:
     seed: int
     raw: bool = False
     command: str = ""
-    endpoint: str = "page"
+
+    @property
+    def endpoint(self) -> str:
+        """Where it was asked for, as the log names it."""
+        return SWEEP_ENDPOINT if self.command == SWEEP_ENDPOINT else "page"
 
     def tokens(self) -> int:
         """The work of it all: tokens that the target may have to read."""

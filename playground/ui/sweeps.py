@@ -24,7 +24,7 @@ from playground.ui.requests import (
     pair_named,
     refusals,
 )
-from playground.ui.sweeping import SweepRequest, run_sweep
+from playground.ui.sweeping import SWEEP_ENDPOINT, SweepRequest, run_sweep
 from playground.ui.worker import PageSettings, Worker
 
 # The queue of sweeps, apart from that of single runs.
@@ -87,7 +87,6 @@ def sweep_request(
     seed: int,
     raw: bool = False,
     command: str = "",
-    endpoint: str = "page",
 ) -> SweepRequest:
     """The sweep of these runs over these prompts. Raises ValueError for what this page refuses."""
     check_bool("raw", raw)
@@ -99,7 +98,7 @@ def sweep_request(
         check_prompt(example.prompt, settings)
     for config in configs:
         check_limit(check(config.method, config.params).flat()["max_new_tokens"], settings)
-    asked = SweepRequest(name, dataset, configs, law, seed, raw, command, endpoint)
+    asked = SweepRequest(name, dataset, configs, law, seed, raw, command)
     if asked.tokens() > settings.max_work:
         raise ValueError(
             f"limit: {len(dataset.examples)} prompts × {len(configs)} configurations × their "
@@ -163,8 +162,7 @@ def sweep_endpoint(worker: Worker) -> Callable[..., Any]:
                 common=common | as_record("params", params),
                 seed=check_seed(seed),
                 raw=raw,
-                command="/sweep",
-                endpoint="/sweep",
+                command=SWEEP_ENDPOINT,
             )
             *_, ended = run_sweep(worker, asked, stop)
             return ended.result().to_dict() | {"complete": ended.done == ended.total}

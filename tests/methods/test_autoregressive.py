@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -14,11 +15,13 @@ import torch
 from torch import Tensor, nn
 from transformers.generation import RepetitionPenaltyLogitsProcessor
 
+from playground.compare import compare
 from playground.methods import METHODS
 from playground.methods.autoregressive import EXHAUSTED
 from playground.models import ModelPair
 from playground.sampling import Constraints, Limits, Warper
 from playground.session import decode
+from playground.types import BeamEvent, TokensEvent
 from tests import models_zoo
 from tests.table_lm import TableLM
 
@@ -151,6 +154,33 @@ def test_banning_everything_ends_with_a_message(method: str) -> None:
     assert result.finish_reason == "stop"
     assert result.proven is not True
     json.dumps(result.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("method", ["speculative", "mentored"])
+def test_a_round_without_a_token_ends_with_a_message(method: str, seed: int) -> None:
+    """Case 11: where nothing can be drafted either, and the last round commits nothing."""
+    settings: dict[str, Any] = {"proposer": "prompt_lookup", "seed": seed, "eos_token_id": []}
+    pair = table_pair(5, seed=3)
+    result = decode(pair, [2], method, max_new_tokens=9, no_repeat_ngram_size=1, **settings)
+    assert sorted(result.token_ids) == [0, 1, 3, 4] and result.finish_reason == "stop"
+    assert EXHAUSTED in result.notes
+
+
+@pytest.mark.parametrize("method", ["sample", "speculative", "beam"])
+def test_a_long_run_keeps_no_events(method: str) -> None:
+    """Each holds all the text so far: kept, they would fill memory by the square of the length."""
+    alive: list[int] = []
+
+    def count() -> bool:
+        events = (TokensEvent, BeamEvent)
+        alive.append(sum(isinstance(thing, events) for thing in gc.get_objects()))
+        return False
+
+    pair = table_pair(5, seed=3)
+    decode(pair, [2], method, max_new_tokens=30, eos_token_id=[], cancelled=count)
+    compare(pair, [2], {"a": {"method": method}}, max_new_tokens=30, cancelled=count)
+    assert max(alive) - alive[0] <= 3
 
 
 @every_method

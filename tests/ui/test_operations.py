@@ -71,7 +71,8 @@ def test_every_run_leaves_one_line_without_text(served: Served) -> None:
     client.predict(SECRET, runs, 3, api_name="/compare")
     client.predict(SECRET, "sample", {"max_new_tokens": 2}, api_name="/decode")
     swept = {"methods": ["sample", "mentored"], "limit": 2, "max_new_tokens": 3}
-    records = [{"prompt": SECRET, "reference": SECRET, "id": SECRET, "kind": SECRET}] * 2
+    told = {"prompt": SECRET, "reference": SECRET, "kind": SECRET}
+    records = [told | {"id": SECRET + end} for end in "ab"]
     client.predict(records, **swept, api_name="/sweep")
     lines = served.lines()
     assert [line["method"] for line in lines[:3]] == ["greedy", "beam", "sample"]
