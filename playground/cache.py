@@ -373,6 +373,15 @@ def is_untouched(model: Model) -> bool:
     no adapters (LoRA), steering hooks or replaced forwards, which a forward of ours would miss."""
     return all(
         type(m).__module__.startswith(("torch.nn.modules.", "transformers."))
-        and not (m._forward_hooks or m._forward_pre_hooks or "forward" in vars(m))
+        and "forward" not in vars(m)
+        and all(
+            _only_watches(hook)
+            for hook in (*m._forward_hooks.values(), *m._forward_pre_hooks.values())
+        )
         for m in model.modules()
     )
+
+
+def _only_watches(hook: Any) -> bool:
+    """Whether it is one that transformers leaves behind after it was asked for hidden states."""
+    return str(getattr(hook, "__module__", "")).startswith("transformers.")

@@ -15,6 +15,7 @@ from torch import Tensor
 
 _INT8_ROWS = 8  # up to here the packed products are faster than unpacked weights (on AVX-512)
 _INT4_ROWS = 12
+_SMALL = 4_000_000  # weights up to which another copy, laid out for many rows, is cheap to keep
 _VECTOR = 16  # the int8 kernel reads the inputs in so many at once, beyond their end if need be
 _GROUP = 32  # weights that share a scale and an offset in a 4-bit file
 _WIDE = 32_000  # outputs from which two int8 planes of activations cost less than bf16 ones
@@ -47,10 +48,14 @@ class _Packed(Dense):
 
     rows = _INT8_ROWS
 
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        super().__init__(weight, bias)
+        self._many = prepacked(weight, bias) if weight.numel() <= _SMALL else Dense(weight, bias)
+
     def __call__(self, x: Tensor) -> Tensor:
         rows = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
         if len(rows) > self.rows:
-            return super().__call__(x)
+            return self._many(x)
         y = self._product(rows)
         if self._bias is not None:
             y = y + self._bias

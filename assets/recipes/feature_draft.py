@@ -28,13 +28,23 @@ What made the shipped file, from the repository's root, OLD being the first corp
     RUN --seed 2 train --name f2 --start WORK/f1.safetensors --steps 700 --cool 700 --warm 20
     RUN --seed 3 train --name f3 --start WORK/f2.safetensors --steps 280 --cool 280 --warm 15 \
         --rate 3e-3
-    RUN mean WORK/f2.safetensors WORK/f3.safetensors
+    RUN mean WORK/f2.safetensors WORK/f3.safetensors --name first
+    RUN states assets/data/chat-corpus-3.jsonl.gz --last
+    RUN --seed 4 train --name f4 --start WORK/first.safetensors --rate 3e-3 --average 0.99
+    RUN --seed 5 train --name f5 --start WORK/f4.safetensors --steps 500 --rate 3e-3 --average 0.99
+    RUN mean WORK/f4.safetensors WORK/f4.safetensors WORK/f5.safetensors --name both
+    RUN --seed 6 train --name f6 --start WORK/both.safetensors --steps 900 --cool 900 --warm 15 \
+        --rate 3e-3
+    RUN --seed 7 train --name f7 --start WORK/both.safetensors --steps 900 --cool 900 --warm 15 \
+        --rate 3e-3
+    RUN mean WORK/f6.safetensors WORK/f7.safetensors
     RUN evaluate WORK/mean.safetensors
     RUN export WORK/mean.safetensors
 
-Seeds are fixed, but files of states joined while training ran (of the second corpus only those from
-6 on), the commonest ids (`order.json`) were counted on the first corpus alone, and sums in bfloat16
-depend on the processor: a second run gives a like draft, not the same bits.
+f5 began from what f4 was after 300 steps and ran beside it, as f7 beside f6. Seeds are fixed, but
+files of states joined while training ran (f1 to f3 saw those of the second corpus from 6 on), the
+commonest ids (`order.json`) were counted on the first corpus alone, and sums in bfloat16 depend on
+the processor: a second run gives a like draft, not the same bits.
 """
 
 import argparse
