@@ -34,7 +34,7 @@ _SWEEP_COLUMNS = _MAIN | {
 
 def three_digits(value: float | None) -> str:
     """Three significant digits; "–" for none."""
-    return NONE if value is None else three(value)
+    return NONE if value is None else three(value).replace("−", "-")  # as programs read it
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], num_left: int = 1) -> str:

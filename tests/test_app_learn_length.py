@@ -42,7 +42,7 @@ def test_two_texts_change_places(screen: Any, page_url: str) -> None:
     tab.locator("#length-table", has_text="your two texts").wait_for()
     tab.locator("#length-verdict", has_text="B wins").wait_for()
     tab.click("#length-reset")
-    tab.locator("#length-table", has_text="the chapter’s two texts").wait_for()
+    tab.locator("#length-table", has_text="the textbook’s two texts").wait_for()
     assert tab.locator("#length-long input[type=number]").first.input_value() == "10"
     assert tab.locator("#length-curves .main-svg").first.bounding_box()["width"] > 250
     assert tab.evaluate(FITS) and visitor.errors == []
