@@ -79,7 +79,7 @@ class TestDecoded:
 
     def test_bad_input_is_one_line(self) -> None:
         page = laid_out("repetition", worker=IdleWorker())
-        for values, named in ((("x" * 30_000, 1.0, 1.0), "prompt"), (("x", 1.0, 2.0), "top_p")):
+        for values, named in ((("x" * 30_000, 1.0, 1.0), "Prompt"), (("x", 1.0, 2.0), "Top-p")):
             with pytest.raises(gr.Error, match=named):
                 list(handler(page, "decode")(*values, VISITOR))
 

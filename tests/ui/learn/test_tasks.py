@@ -60,7 +60,7 @@ def test_or_does_not() -> None:
 
 def test_or_is_undecided() -> None:
     text = answer_text(0.2, gains(), contrasts(at(0.02, 0.05), at(0.1, 0.05)), EN)
-    assert "**undecided**" in text and "2.00 points of acceptance [-3.00, 7.00]" in text
+    assert "**undecided**" in text and "2.00 points of acceptance [−3.00, 7.00]" in text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

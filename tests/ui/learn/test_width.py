@@ -61,7 +61,7 @@ def test_a_fall_is_told_with_its_interval() -> None:
 def test_what_may_be_chance_is_not_called_a_fall() -> None:
     points = [*FALLS[:2], point(32, 27, at(-0.5, 1)), EXACT]
     assert "holds 0" in found_text(points, EN)
-    assert "not clearly: 0.500 [-0.500, 1.50]" in published_html(points, EN)
+    assert "not clearly: 0.500 [−0.500, 1.50]" in published_html(points, EN)
 
 
 def test_no_fall_at_all() -> None:
