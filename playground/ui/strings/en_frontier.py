@@ -24,13 +24,13 @@ FRONTIER: dict[str, str] = {
     "result.article-hub.note": "English to French on WMT15 at temperature 0.3, as published.",
     "result.lossy-translate": "Every lossy rule, translation",
     "result.lossy-translate.note": (
-        "Each rule over its own setting at γ 5, English to French: does the provable optimum win in "
-        "practice?"
+        "Each rule over its own setting at γ 5, English to French: does the provable optimum win "
+        "in practice?"
     ),
     "result.lossy-chat": "Every lossy rule, chat",
     "result.lossy-chat.note": (
-        "Each rule over its own setting on the chat pair. There is no reference text: quality is the "
-        "fidelity to the target's distribution."
+        "Each rule over its own setting on the chat pair. There is no reference text: quality is "
+        "the fidelity to the target's distribution."
     ),
     "result.tasks": "Which tasks gain?",
     "result.tasks.note": (
