@@ -63,14 +63,8 @@ from torch.nn import functional as F
 from transformers import LlamaForCausalLM, LlamaModel
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
-from assets.recipes.chat_draft import (
-    ASSETS,
-    Head,
-    commonest,
-    draft_config,
-    load_target,
-    read_target,
-)
+from assets.recipes.chat_draft import Head, commonest, draft_config
+from assets.recipes.chat_target import ASSETS, load_target, read_target
 from assets.recipes.shards import Corpus, write_shards
 
 FEATURE = ASSETS / "models" / "chat-feature"

@@ -22,14 +22,8 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer
 
-from assets.recipes.chat_draft import (
-    END,
-    TARGET,
-    load_target,
-    read_lines,
-    write_prompts,
-    write_replies,
-)
+from assets.recipes.chat_target import END, TARGET, load_target, write_prompts, write_replies
+from assets.recipes.shards import read_lines
 
 TURN_TOKENS, REPLY_TOKENS = 64, 192
 TURN_TEMPERATURES = (0.8, 1.0)
