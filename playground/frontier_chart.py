@@ -233,8 +233,8 @@ def _errors(
     def distance(record: Record, drawn: bool, end: str) -> float:
         if not drawn or not has(record, f"{name}_{end}"):
             return 0.0
-        scale = value_of(record, name) / record[name] if record[name] else 1.0
-        return abs(float(record[f"{name}_{end}"]) - float(record[name])) * scale
+        away = abs(float(record[f"{name}_{end}"]) - float(record[name]))
+        return away * _scale(record, name)
 
     return {
         "type": "data",
@@ -257,11 +257,16 @@ def _hover(record: Record, axes: tuple[str, str], words: Mapping[str, str]) -> s
 
 def _with_interval(record: Record, name: str) -> str:
     ends = [f"{name}_low", f"{name}_high"]
-    value = value_of(record, name)
+    value = three(value_of(record, name))
     if not has(record, *ends):
-        return three(value)
-    scale = value / record[name] if record[name] else 1.0
-    return f"{three(value)} [{', '.join(three(scale * record[end]) for end in ends)}]"
+        return value
+    scale = _scale(record, name)
+    return f"{value} [{', '.join(three(scale * record[end]) for end in ends)}]"
+
+
+def _scale(record: Record, name: str) -> float:
+    """What the axis multiplies a record's number by (shares are shown in percent)."""
+    return value_of(record, name) / record[name] if record[name] else 1.0
 
 
 def _front(best: Sequence[Record], x: str, y: str, name: str) -> list[go.Scatter]:

@@ -38,7 +38,7 @@ from transformers.generation.utils import (
 from playground.arguments import parameters
 from playground.cache import is_untouched
 from playground.contracts import Committed, Decision, Finished, Run, Settings
-from playground.generation_config import as_ids, constraints_of, unmet
+from playground.generation_config import as_ids, constraints_of, end_ids, unmet
 from playground.methods import fields_of, method_named
 from playground.models import ModelPair
 from playground.params import fail
@@ -245,7 +245,7 @@ def _run(
     prefix = input_ids[0].tolist() if pair.is_encoder_decoder else prompt_ids
     pair.check_length(prompt_ids, settings.params.max_new_tokens)
     constraints = constraints_of(config, prompt_ids)
-    eos_ids = frozenset(i for i in as_ids(config.eos_token_id) if 0 <= i < pair.vocab_size)
+    eos_ids = end_ids(config.eos_token_id, pair.vocab_size)
     seed = settings.params.seed
     if seed is None:  # so that torch.manual_seed does what users of `generate` expect
         seed = int(torch.randint(2**62, ()))

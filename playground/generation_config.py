@@ -59,6 +59,11 @@ def as_ids(value: Any) -> list[int]:
     return [] if value is None else [value] if isinstance(value, int) else [int(i) for i in value]
 
 
+def end_ids(value: Any, vocab_size: int) -> frozenset[int]:
+    """Those of a config's end ids that a model can write: some name others, or -1."""
+    return frozenset(i for i in as_ids(value) if 0 <= i < vocab_size)
+
+
 def unmet(config: Any) -> dict[str, Any]:
     """Settings with a value that our loops do not have, where a config asks for them."""
     if config is None:

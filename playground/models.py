@@ -21,7 +21,7 @@ from playground.catalog import folder_of, missing_files, spec_of
 from playground.contracts import KVState
 from playground.faults import first_line, is_out_of_memory
 from playground.feature_draft import FeatureDraft, FeatureState, LeanFeature
-from playground.generation_config import as_ids, constraints_of, unmet
+from playground.generation_config import constraints_of, end_ids, unmet
 from playground.params import fail, lookup
 from playground.precision import PRECISIONS, fastest, shapes_of
 from playground.sampling import Constraints
@@ -163,8 +163,8 @@ class ModelPair:
             self.tokenizer,
         ):
             eos = getattr(owner, "eos_token_id", None)
-            if eos is not None:  # some name ids beyond their vocabulary, or -1
-                return frozenset(i for i in as_ids(eos) if 0 <= i < self.vocab_size)
+            if eos is not None:
+                return end_ids(eos, self.vocab_size)
         return frozenset()
 
     def constraints(self, prompt_ids: Sequence[int] = ()) -> Constraints:

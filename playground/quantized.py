@@ -50,7 +50,7 @@ class _Packed(Dense):
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__(weight, bias)
-        self._many = prepacked(weight, bias) if weight.numel() <= _SMALL else Dense(weight, bias)
+        self._many = prepacked(weight, bias)
 
     def __call__(self, x: Tensor) -> Tensor:
         rows = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
@@ -133,7 +133,7 @@ Product = Callable[[Tensor, Tensor | None], Dense]  # from a weight and a bias
 def prepacked(weight: Tensor, bias: Tensor | None) -> Dense:
     """The product for many rows at once that keeps bf16 weights as they are."""
     fast = torch._C._has_mkldnn and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    return (Prepacked if fast else Dense)(weight, bias)
+    return (Prepacked if fast and weight.numel() <= _SMALL else Dense)(weight, bias)
 
 
 def quantised(weight: Tensor, bias: Tensor | None) -> Dense:

@@ -32,7 +32,7 @@ from playground.ui.learn.parts import (
     text,
 )
 from playground.ui.markup import markup
-from playground.ui.numbers import plain
+from playground.ui.numbers import decimals, plain
 from playground.ui.strings import Words
 from playground.ui.worker import Worker
 
@@ -55,8 +55,8 @@ def lesson(worker: Worker, say: Words) -> None:
         "length.ask",
         ("short", "long", "none"),
         right=after.winner or "none",
-        short0=_score(before.short),
-        long0=_score(before.long),
+        short0=decimals(before.short),
+        long0=decimals(before.long),
         short2=f"{after.short:.4f}".replace("-", "−"),
         long2=f"{after.long:.4f}".replace("-", "−"),
     )
@@ -149,7 +149,7 @@ def draw(
 
 def verdict_html(found: Row, short: Text, long: Text, say: Words) -> str:
     """Which text wins under this setting, and at which penalty they change places."""
-    scores = {"short": _score(found.short), "long": _score(found.long)}
+    scores = {"short": decimals(found.short), "long": decimals(found.long)}
     won = say(f"length.wins.{found.winner or 'none'}", **scores)
     shown = f"{inline_html(won)} {inline_html(_crossing(found.norm, short, long, say))}"
     return f'<p class="dp-verdict" role="status">{shown}</p>'
@@ -164,7 +164,7 @@ def _crossing(norm: str, short: Text, long: Text, say: Words) -> str:
         return say("length.never")
     below, above = ("short", "long") if long.tokens > short.tokens else ("long", "short")
     names = {"below": say(f"length.{below}"), "above": say(f"length.{above}")}
-    return say("length.cross", where=plain(where).replace("-", "−"), **names)
+    return say("length.cross", where=plain(where), **names)
 
 
 def scores_html(found: Row, short: Text, long: Text, say: Words) -> str:
@@ -187,9 +187,4 @@ def _cells(one: Row, say: Words) -> list[str]:
     if one.norm != "none":
         setting += f", α {one.penalty:.2f}".removesuffix("0").replace("-", "−")
     winner = say(f"length.{one.winner}") if one.winner else say("length.tie")
-    return [setting, _score(one.short), _score(one.long), winner]
-
-
-def _score(value: float) -> str:
-    """Three decimals, as the chapter's table has them."""
-    return f"{value:.3f}".replace("-", "−")
+    return [setting, decimals(one.short), decimals(one.long), winner]

@@ -156,7 +156,7 @@ def _numbers(results: dict[str, DecodeResult], say: Words) -> str:
                 percent(repeated_share(result.token_ids, _GRAM)),
                 laps_of,
                 percent(mean(probabilities(result.tokens))),
-                plain(result.metrics.target_logprob).replace("-", "−"),
+                plain(result.metrics.target_logprob),
             ]
         )
     keys = ("run", "share", "loop", "probability", "logprob")
