@@ -49,10 +49,15 @@ class KVState(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a proposer offers for one round: k ids and the laws [V] they were really drawn from."""
+    """What a proposer offers for one round: k ids and the laws [V] they were really drawn from.
+
+    support: ids outside which all these laws are 0, where that is known of a draft that writes
+    only some ids: who looks for where they are not 0 need look no further.
+    """
 
     ids: list[int]
     probs: list[Tensor]
+    support: Tensor | None = field(default=None, compare=False)
 
 
 class Proposer(Protocol):
@@ -81,6 +86,7 @@ class Tested:
     target_probs: Tensor
     draft_probs: Tensor
     verifier: Verifier | None = None
+    support: Tensor | None = None  # ids outside which the draft's law is 0, where known
     solution: Any = None  # what a rule had to solve for it, kept for its explanation
 
 

@@ -107,15 +107,19 @@ class Masses:
     totals: tuple[float, float]
 
     @classmethod
-    def of(cls, **laws: Law) -> Masses:
-        """Of two laws by their names. Raises ValueError on what is no law."""
+    def of(cls, support: Tensor | None = None, **laws: Law) -> Masses:
+        """Of two laws by their names. Raises ValueError on what is no law.
+
+        support: ids outside which the other law is known to be 0.
+        """
         # An output law may be as small as β is large: what is left of a token's mass still counts.
         smallest = {"output_probs": 0.0}
         first, second = (_entries(n, law, smallest.get(n, SMALLEST)) for n, law in laws.items())
         if len(first) != len(second):
             lengths = f"have {len(first)} and {len(second)} entries"
             raise ValueError(f"{' and '.join(laws)} {lengths}, must have equally many")
-        target, other, off_support = _on_support(first, second)
+        within = None if support is None else support.numpy(force=True)
+        target, other, off_support = _on_support(first, second, within)
         sums = float(target.sum()), float(other.sum()) + off_support
         one, two = (_total(name, total) for name, total in zip(laws, sums, strict=True))
         for masses, total in (target, one), (other, two):
@@ -124,13 +128,18 @@ class Masses:
         return cls(target, other, off_support / two, (first, second), (one, two))
 
 
-def _on_support(target: Array, other: Array) -> tuple[Array, Array, float]:
+def _on_support(target: Array, other: Array, support: Array | None) -> tuple[Array, Array, float]:
     """`Masses` of laws [V] that need not sum to 1."""
-    allowed, lacking = other > 0, 0.0
-    if allowed.all():
+    drafted = other if support is None else other.take(support)
+    allowed, lacking = drafted > 0, 0.0
+    if support is None and allowed.all():
         masses = [law.astype(np.float64) for law in (target, other)]
     else:
-        kept, rest = np.flatnonzero(allowed), target.copy()
+        if support is None:
+            kept = np.flatnonzero(allowed)
+        else:
+            kept = support if allowed.all() else support[allowed]
+        rest = target.copy()
         rest[kept] = 0.0
         lacking = _sum(rest)
         masses = [np.empty(len(kept) + (lacking > 0)) for _ in range(2)]
@@ -146,7 +155,7 @@ def _on_support(target: Array, other: Array) -> tuple[Array, Array, float]:
 
 
 def _sum(values: Array) -> float:
-    return float(torch.from_numpy(values).sum(dtype=torch.float64))
+    return float(values.sum(dtype=np.float64))
 
 
 def _entries(name: str, value: Law, smallest: float) -> Array:

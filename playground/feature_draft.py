@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from playground.llama import LeanLlama, LlamaState
+from playground.norms import unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,9 @@ class LeanFeature(LeanLlama):
 
     def _read(self, model: Any, product: Any) -> None:
         super()._read(model, product)
-        self.fuse, self.own = (product(weight, None) for weight in self._projections)
+        # They read vectors at root mean square 1, and get them at length 1.
+        size = len(self.embedding[0]) ** 0.5
+        self.fuse, self.own = (product(weight * size, None) for weight in self._projections)
 
 
 class FeatureState(LlamaState):
@@ -52,19 +55,21 @@ class FeatureState(LlamaState):
     def __init__(self, lean: LeanFeature) -> None:
         super().__init__(lean)
         self._feature, self._last = lean, torch.empty(0)
-        self.head_ids = lean.head_ids  # the only ones that have logits above −inf, if it is cut
+        self.head_ids = lean.head_ids  # [n]: the ids that it writes; None for all of them
+        self.whole = lean.whole  # from logits [n] to logits [V]
 
     def read(self, ids: Sequence[int], features: Tensor) -> Tensor:
         """Append ids that follow tokens with the target's features [k, taps + 1, d] (one less at
-        the very start, where nothing comes before); logits [V] after the last."""
+        the very start, where nothing comes before); logits [n] of `head_ids` after the last."""
         x = self._embed(ids)
-        thoughts = self._feature.fuse(F.rms_norm(features, features.shape[-1:]).flatten(1))
+        count, taps, size = features.shape
+        thoughts = self._feature.fuse(unit(features.view(-1, size)).view(count, taps * size))
         x[len(ids) - len(thoughts) :] += thoughts
         return self._think(x)
 
     def guess(self, token: int) -> Tensor:
-        """Append a token that the target has not seen; logits [V] after it."""
-        own = self._feature.own(F.rms_norm(self._last, self._last.shape[-1:]))
+        """Append a token that the target has not seen; logits [n] after it."""
+        own = self._feature.own(unit(self._last))
         return self._think(self._embed([token]) + own)
 
     def _embed(self, ids: Sequence[int]) -> Tensor:
@@ -72,6 +77,7 @@ class FeatureState(LlamaState):
         return F.embedding(rows, self._feature.embedding)
 
     def _think(self, x: Tensor) -> Tensor:
-        """Logits [V] after the last of the inputs x [k, d]."""
+        """Logits [n] after the last of the inputs x [k, d]."""
         self._last = self._decode(x[None])[:, -1]
-        return self._logits(self._last[0])
+        logits: Tensor = self._feature.head(self._last[0])
+        return logits

@@ -9,7 +9,6 @@ states are rows [n, d] throughout, of all tokens of all sequences.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from transformers import T5ForConditionalGeneration
 
 from playground.cache import LayeredState, SharedPromptLayer, device_of, is_untouched
 from playground.llama import fuse
+from playground.norms import RowNorm, unit
 from playground.quantized import Dense, Product, prepacked, quantised
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -63,37 +63,14 @@ def same_encoder(one: Any, other: Any) -> bool:
     )
 
 
-@cache
-def _ones(count: int, dtype: torch.dtype) -> Tensor:
-    return torch.ones(count, 1, dtype=dtype)
-
-
-def _unit(x: Tensor) -> Tensor:
-    """Rows [n, d] at length 1, by one kernel."""
-    return torch._weight_norm_interface(x, _ones(len(x), x.dtype))[0]
-
-
-class _Norm:
-    """RMSNorm of rows [n, d], times `scale`; on the CPU as `llama.norm`, with a float32 weight."""
-
-    def __init__(self, source: Any, scale: float = 1.0) -> None:
-        self._weight, self._eps = source.weight.data * scale, source.variance_epsilon
-        self._size, self._on_cpu = len(self._weight), self._weight.device.type == "cpu"
-        if self._on_cpu:
-            self._weight = (source.weight.data.float() * scale).repeat(2)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        if not self._on_cpu:
-            return F.rms_norm(x, self._weight.shape, self._weight, self._eps)
-        both = torch.cat((x, -x), -1)
-        both = torch.layer_norm(both, (2 * self._size,), self._weight, None, self._eps)
-        return both[:, : self._size].contiguous()
+def _row_norm(source: Any, scale: float = 1.0) -> RowNorm:
+    return RowNorm(source.weight.data, source.variance_epsilon, scale)
 
 
 class _Reader:
     """A norm and the product that reads it, called on rows [n, d].
 
-    unit: the product's weights take over the norm's, and rows need only be brought to length 1.
+    to_unit: the product's weights take over the norm's, and rows need only be brought to length 1.
     That leaves eps out, so rows must be far from zero.
     """
 
@@ -103,13 +80,13 @@ class _Reader:
         weight: Tensor,
         bias: Tensor | None,
         product: Product,
-        unit: bool,
+        to_unit: bool,
         scale: float = 1.0,
     ) -> None:
-        if unit:
+        if to_unit:
             scale *= weight.shape[1] ** 0.5
             weight = (weight.float() * norm.weight.float() * scale).to(weight.dtype)
-        self._norm = _unit if unit else _Norm(norm, scale)
+        self._norm = unit if to_unit else _row_norm(norm, scale)
         self._product = product(weight, bias)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -119,13 +96,13 @@ class _Reader:
 class _Stack:
     """The weights of an encoder or decoder, fused by input; `product` multiplies by them."""
 
-    def __init__(self, stack: Any, product: Product, unit: bool = False) -> None:
+    def __init__(self, stack: Any, product: Product, to_unit: bool = False) -> None:
         config = stack.config
         self.heads = config.num_heads
         self.embedding = stack.embed_tokens.weight
         self.act = _ACTIVATIONS[config.dense_act_fn]
         self.gated = config.is_gated_act
-        self.layers = [_Layer(block, product, unit) for block in stack.block]
+        self.layers = [_Layer(block, product, to_unit) for block in stack.block]
         self._attention = stack.block[0].layer[0].SelfAttention
         self._bias = torch.empty(0)
         self._size = 0
@@ -190,19 +167,21 @@ def _seen(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None, n:
 class _Layer:
     """Weights of one block, fused by input (see `llama.fuse`)."""
 
-    def __init__(self, block: Any, product: Product, unit: bool) -> None:
+    def __init__(self, block: Any, product: Product, to_unit: bool) -> None:
         own, last = block.layer[0], block.layer[-1]
         attention, dense = own.SelfAttention, last.DenseReluDense
         qkv = fuse(attention.q, attention.k, attention.v)
-        self.qkv = _Reader(own.layer_norm, *qkv, product, unit)
+        self.qkv = _Reader(own.layer_norm, *qkv, product, to_unit)
         self.out = product(attention.o.weight, None)
         gated = hasattr(dense, "wi_0")
         wi = fuse(*((dense.wi_0, dense.wi_1) if gated else (dense.wi,)))
-        self.wi = _Reader(last.layer_norm, *wi, product, unit)
+        self.wi = _Reader(last.layer_norm, *wi, product, to_unit)
         self.wo = product(dense.wo.weight, None)
         if len(block.layer) == 3:
             cross = block.layer[1].EncDecAttention
-            self.cross_q = _Reader(block.layer[1].layer_norm, cross.q.weight, None, product, unit)
+            self.cross_q = _Reader(
+                block.layer[1].layer_norm, cross.q.weight, None, product, to_unit
+            )
             self.cross_out = product(cross.o.weight, None)
 
 
@@ -222,15 +201,15 @@ class LeanT5:
         cross = [block.layer[1].EncDecAttention for block in model.decoder.block]
         small = int8 and sum(p.numel() for p in model.parameters()) <= _SMALL
         many, few = prepacked if small else Dense, quantised if int8 else Dense  # rows at once
-        unit = small and _far_from_zero(model.shared.weight, model.config.layer_norm_epsilon)
+        to_unit = small and _far_from_zero(model.shared.weight, model.config.layer_norm_epsilon)
         mode = torch.inference_mode(model.lm_head.weight.is_inference())
         with mode, torch.no_grad():
             self.encoder = _Stack(model.encoder, many)
-            self.norm_encoded = _Norm(model.encoder.final_layer_norm)
+            self.norm_encoded = _row_norm(model.encoder.final_layer_norm)
             self.sources = many(*fuse(*(linear for c in cross for linear in (c.k, c.v))))
-            self.decoder = _Stack(model.decoder, few, unit)
+            self.decoder = _Stack(model.decoder, few, to_unit)
             norm, head = model.decoder.final_layer_norm, model.lm_head.weight
-            self.head = _Reader(norm, head, None, few, unit, scale)
+            self.head = _Reader(norm, head, None, few, to_unit, scale)
         self.device = device_of(model)
 
     def encode(self, ids: Sequence[int]) -> Tensor:

@@ -23,6 +23,7 @@ from transformers import (
 
 from playground.cache import LayeredState, SharedPromptLayer, device_of, is_untouched
 from playground.graphs import Graphs, recorder_for
+from playground.norms import norm
 from playground.quantized import Dense, Product, quantised, rounded
 
 _FAMILIES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
@@ -81,15 +82,6 @@ def fuse(*linears: Any) -> tuple[Tensor, Tensor | None]:
     return weight, bias
 
 
-def norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """RMSNorm of x [..., hidden]. On the CPU by LayerNorm of (x, -x), which has mean zero and x's
-    root mean square: one fused kernel where RMSNorm would take eight."""
-    if x.device.type != "cpu":
-        return F.rms_norm(x, weight.shape, weight, eps)
-    size = len(weight)
-    return F.layer_norm(torch.cat((x, -x), -1), (2 * size,), eps=eps)[..., :size] * weight
-
-
 class LeanLlama:
     """The fused weights of one model, shared by every run on it.
 
@@ -122,6 +114,13 @@ class LeanLlama:
         self._cos = self._sin = torch.empty(0)
         record = recorder_for(self.device)
         self.graphs = None if record is None else Graphs(self, record)
+
+    def whole(self, logits: Tensor) -> Tensor:
+        """The head's logits as logits [..., V]: −inf for ids that a cut head does not write."""
+        if self.head_ids is None:
+            return logits
+        every = logits.new_full((*logits.shape[:-1], len(self.embedding)), float("-inf"))
+        return every.scatter_(-1, self.head_ids.expand_as(logits), logits)
 
     def rotary(self, start: int, end: int) -> tuple[Tensor, Tensor]:
         """cos and sin [k, heads, head_dim] of the positions from start to end, for queries, keys
@@ -208,13 +207,8 @@ class LlamaState(LayeredState):
         return torch.stack([states[0, seen] for states in self._tapped], 1)
 
     def _logits(self, hidden: Tensor) -> Tensor:
-        """Logits [..., V] of normed hidden states; −inf for ids that a cut head does not write."""
-        lean = self._lean
-        logits = lean.head(hidden)
-        if lean.head_ids is None:
-            return logits
-        whole = logits.new_full((*logits.shape[:-1], len(lean.embedding)), float("-inf"))
-        return whole.scatter_(-1, lean.head_ids.expand_as(logits), logits)
+        """Logits [..., V] of normed hidden states."""
+        return self._lean.whole(self._lean.head(hidden))
 
     def _hidden(self, ids: Tensor) -> Tensor:
         """Normed last hidden states [W, k, hidden] of ids [W, k]."""

@@ -106,12 +106,16 @@ def solution(
     budget: float,
     divergence: str = "kl",
     keep_support: bool = True,
+    drafted: Tensor | None = None,
 ) -> Solution:
-    """The same, for one who needs only a part of it: see `solve`."""
+    """The same, for one who needs only a part of it: see `solve`.
+
+    drafted: ids outside which the draft's law is known to be 0, rising.
+    """
     kind = known("divergence", divergence)
     if not (isinstance(budget, Real) and budget >= 0):
         raise ValueError(f"budget={budget!r} must be a number from 0 to infinity")
-    masses = Masses.of(target_probs=target_probs, draft_probs=draft_probs)
+    masses = Masses.of(drafted, target_probs=target_probs, draft_probs=draft_probs)
     rule = _LOSSLESS
     if budget > 2 * _MARGIN:
         rule = _Family(masses, kind).best(float(budget), keep_support)
@@ -163,10 +167,14 @@ class Solution:
         return divergences_of(target, output, off_support, kinds)
 
     def residual(self) -> Tensor:
-        """The residual [V] on the host, not normalised: masses to draw from."""
-        target, draft = self._normalised("cpu")
-        moved = _moved(target, draft, self.rule.below)
-        return moved if moved.sum() > 0 else target
+        """The residual [V] on the host, not normalised: masses to draw from, in the precision in
+        which the laws came."""
+        target, draft = self.masses.laws
+        one, other = self.masses.totals
+        # In few passes over V, since a loop waits for it; equal laws differ by nothing.
+        moved = target * (self.rule.below * (other / one)) - draft
+        np.maximum(moved, 0.0, out=moved)
+        return torch.from_numpy(moved if moved.any() else target)
 
     def optimum(self) -> Optimum:
         """All of it."""

@@ -71,7 +71,7 @@ class DraftModel:
     def __init__(self, params: DraftStops, run: Run) -> None:
         self._stops, self._run = params, run
         self._vocab_size = run.pair.vocab_size
-        self._head_ids: Tensor | None = getattr(run.pair.draft, "head_ids", None)
+        self._support = self._written(getattr(run.pair.draft, "head_ids", None))
         self._num_readable = num_readable(run.pair.draft)
         with run.clock.time("draft", passes=0):  # an encoder runs here
             self._state = run.open(run.pair.draft, self._readable(run.prompt_ids))
@@ -80,36 +80,40 @@ class DraftModel:
         self._sees_raw = params.any_on and run.params.temperature < MIN_TEMPERATURE
 
     def propose(self, context: Sequence[int], max_tokens: int) -> Draft:
-        draft = Draft([], [])
+        draft = Draft([], [], self._support)
         if max_tokens < 1:
             return draft
         run, history = self._run, list(context)
         logits = self._catch_up(history)
         while True:
-            law = self._law(logits, history)
+            law = run.warper.probs(logits[None], history, len(history))[0]
             seen = logits.float().softmax(-1) if self._sees_raw else law
             if run.warper.is_exhausted(law) or self._stops.too_uncertain(seen):
                 return draft
-            token = run.draws.categorical(law)
+            place = run.draws.categorical(law)
+            token = place if self._support is None else int(self._support[place])
             draft.ids.append(token)
-            draft.probs.append(law)
+            draft.probs.append(self._whole(law))
             history.append(token)
             last = token in run.eos_ids or len(draft.ids) >= max_tokens
-            if last or self._stops.too_unlikely(seen[token]):
+            if last or self._stops.too_unlikely(seen[place]):
                 return draft
             logits = self._feed([token])
 
-    def _law(self, logits: Tensor, history: list[int]) -> Tensor:
-        """The draft's law [V] after `history`. Of a head cut to some ids only these are looked at:
-        all others have no mass."""
-        warper, ids = self._run.warper, self._head_ids
-        if ids is None or warper.needs_history:
-            return warper.probs(logits[None], history, len(history))[0]
-        law = warper.probs(logits[ids][None], history, len(history))
-        return law.new_zeros(self._vocab_size).index_copy_(0, ids, law[0])
+    def _written(self, head_ids: Tensor | None) -> Tensor | None:
+        """The ids that a cut head writes, where it is enough to look at these: penalties and bans
+        read all logits. Then laws are made and drawn from over them alone."""
+        return None if self._run.warper.needs_history else head_ids
+
+    def _whole(self, law: Tensor) -> Tensor:
+        """The law [V]."""
+        if self._support is None:
+            return law
+        return law.new_zeros(self._vocab_size).index_copy_(0, self._support, law)
 
     def _catch_up(self, context: list[int]) -> Tensor:
-        """Drop rejected drafts from the cache, read what is new; logits [V] after the context."""
+        """Drop rejected drafts from the cache, read what is new; logits after the context of the
+        ids that are looked at: `_support`, or all."""
         keep = 0
         for ours, theirs in zip(self._fed, context[:-1], strict=False):
             if ours != theirs:
@@ -127,6 +131,8 @@ class DraftModel:
         else:
             logits = self._state.forward(torch.tensor([known]))[0, -1]
         self._fed += ids
+        if self._support is not None:
+            return logits[self._support]
         return fit_vocabulary(logits, self._vocab_size)
 
     def _readable(self, ids: Sequence[int]) -> list[int]:
@@ -154,7 +160,7 @@ class FeatureModel(DraftModel):
         self._vocab_size = run.pair.vocab_size
         self._sees_raw = params.any_on and run.params.temperature < MIN_TEMPERATURE
         self._features = run.pair.open_feature()
-        self._head_ids = self._features.head_ids
+        self._support = self._written(self._features.head_ids)
         self._num_read = 0  # committed tokens in the cache
         self._pending: list[Tensor] = []  # the target's states that follow, not yet used
         self._num_seen = 0  # tokens whose target's states were taken
@@ -175,11 +181,16 @@ class FeatureModel(DraftModel):
         self._features.rollback(self._num_read)
         logits = self._features.read(context[self._num_read :], torch.cat(self._pending))
         self._num_read, self._pending = len(context), []
-        return fit_vocabulary(logits, self._vocab_size)
+        return self._looked_at(logits)
 
     def _feed(self, ids: list[int]) -> Tensor:
         self._run.clock.passes["draft"] += 1
-        return fit_vocabulary(self._features.guess(ids[0]), self._vocab_size)
+        return self._looked_at(self._features.guess(ids[0]))
+
+    def _looked_at(self, logits: Tensor) -> Tensor:
+        if self._support is not None:
+            return logits
+        return fit_vocabulary(self._features.whole(logits), self._vocab_size)
 
 
 def fit_vocabulary(logits: Tensor, size: int) -> Tensor:

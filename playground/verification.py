@@ -90,7 +90,7 @@ class TokenwiseVerifier:
         exact = [min(1.0, q / d) for q, d in probs]
         for i, token in enumerate(draft.ids):
             u, laws = draws.uniform(), (target_probs[i], draft.probs[i])
-            test = Tested(token, True, u, None, exact[i], *laws, self)
+            test = Tested(token, True, u, None, exact[i], *laws, self, draft.support)
             tested.append(test)
             if self.above_exact and u < exact[i]:
                 continue

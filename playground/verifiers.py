@@ -64,10 +64,12 @@ class Mentored(TokenwiseVerifier):
     lossless_at = ("divergence_budget", 0)
     above_exact = True
 
-    def solution(self, target_probs: Tensor, draft_probs: Tensor) -> Solution:
+    def solution(
+        self, target_probs: Tensor, draft_probs: Tensor, support: Tensor | None = None
+    ) -> Solution:
         """The optimum at one position, for these settings."""
         p, laws = self.params, (target_probs, draft_probs)
-        return solution(*laws, p.divergence_budget, p.divergence, p.keep_support)
+        return solution(*laws, p.divergence_budget, p.divergence, p.keep_support, support)
 
     def plan(self, target_probs: Tensor, draft_probs: Tensor) -> tuple[Tensor, Tensor]:
         if self.lossless:
@@ -78,7 +80,7 @@ class Mentored(TokenwiseVerifier):
     def judge(self, test: Tested) -> tuple[float, Callable[[], Tensor]]:
         if self.lossless:
             return super().judge(test)
-        found = test.solution = self.solution(test.target_probs, test.draft_probs)
+        found = test.solution = self._solved(test)
         return found.accept_prob(test.token_id), found.residual
 
     def outcome(self, target_probs: Tensor, draft_probs: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,8 +88,11 @@ class Mentored(TokenwiseVerifier):
         return best.accept_probs, best.output_probs
 
     def measure(self, test: Tested, kinds: Iterable[str]) -> tuple[float, dict[str, float]]:
-        found = test.solution or self.solution(test.target_probs, test.draft_probs)
+        found = test.solution or self._solved(test)
         return found.accept_prob(test.token_id), found.divergences(kinds)
+
+    def _solved(self, test: Tested) -> Solution:
+        return self.solution(test.target_probs, test.draft_probs, test.support)
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,12 +260,30 @@ def test_support_is_kept_unless_released(pair, budget, kind) -> None:
 @given(pairs(), budgets, kinds, st.booleans())
 def test_parts_of_a_solution_are_those_of_the_whole(pair, budget, kind, keep) -> None:
     target, draft = (torch.from_numpy(law).float() for law in pair)  # sums miss 1 a little
-    part = solution(target, draft, budget, kind, keep)
+    part = solution(target.double(), draft.double(), budget, kind, keep)
     whole = part.optimum()
     residual = part.residual()
     torch.testing.assert_close(residual / residual.sum(), whole.residual_probs, atol=1e-14, rtol=0)
     for token in draft.nonzero()[:, 0].tolist():
         assert part.accept_prob(token) == pytest.approx(float(whole.accept_probs[token]), abs=1e-14)
+    single = solution(target, draft, budget, kind, keep)
+    if single.residual().equal(target) or residual.equal(target.double()):
+        return  # nothing, or no more than rounding, is ever refused
+    torch.testing.assert_close(single.residual().double(), residual, atol=1e-6, rtol=0)
+
+
+@quick
+@given(pairs(), budgets, kinds, st.booleans(), st.data())
+def test_a_known_support_of_the_draft_changes_nothing(pair, budget, kind, keep, data) -> None:
+    target, draft = (torch.from_numpy(law) for law in pair)
+    others = [i for i in range(len(draft)) if draft[i] == 0]
+    beside = data.draw(st.sets(st.sampled_from(others)) if others else st.just(set()))
+    support = torch.tensor(sorted({*draft.nonzero()[:, 0].tolist(), *beside}))
+    found = solution(target, draft, budget, kind, keep, support)
+    expected = solution(target, draft, budget, kind, keep)
+    assert found.rule == pytest.approx(expected.rule, rel=1e-9, abs=1e-12)
+    torch.testing.assert_close(found.residual(), expected.residual(), atol=1e-12, rtol=0)
+    assert found.divergences([kind]) == pytest.approx(expected.divergences([kind]), abs=1e-12)
 
 
 def test_equal_laws_accept_everything_and_leave_a_valid_residual() -> None:
