@@ -71,7 +71,7 @@ class DraftModel:
     def __init__(self, params: DraftStops, run: Run) -> None:
         self._stops, self._run = params, run
         self._vocab_size = run.pair.vocab_size
-        self._support = self._written(getattr(run.pair.draft, "head_ids", None))
+        self._look_at(getattr(run.pair.draft, "head_ids", None))
         self._num_readable = num_readable(run.pair.draft)
         with run.clock.time("draft", passes=0):  # an encoder runs here
             self._state = run.open(run.pair.draft, self._readable(run.prompt_ids))
@@ -91,7 +91,7 @@ class DraftModel:
             if run.warper.is_exhausted(law) or self._stops.too_uncertain(seen):
                 return draft
             place = run.draws.categorical(law)
-            token = place if self._support is None else int(self._support[place])
+            token = place if self._ids is None else self._ids.item(place)
             draft.ids.append(token)
             draft.probs.append(self._whole(law))
             history.append(token)
@@ -100,10 +100,11 @@ class DraftModel:
                 return draft
             logits = self._feed([token])
 
-    def _written(self, head_ids: Tensor | None) -> Tensor | None:
-        """The ids that a cut head writes, where it is enough to look at these: penalties and bans
-        read all logits. Then laws are made and drawn from over them alone."""
-        return None if self._run.warper.needs_history else head_ids
+    def _look_at(self, head_ids: Tensor | None) -> None:
+        """Make and draw from laws over the ids alone that a cut head writes, unless penalties and
+        bans must see all logits."""
+        self._support = None if self._run.warper.needs_history else head_ids
+        self._ids = None if self._support is None else self._support.numpy(force=True)
 
     def _whole(self, law: Tensor) -> Tensor:
         """The law [V]."""
@@ -160,7 +161,7 @@ class FeatureModel(DraftModel):
         self._vocab_size = run.pair.vocab_size
         self._sees_raw = params.any_on and run.params.temperature < MIN_TEMPERATURE
         self._features = run.pair.open_feature()
-        self._support = self._written(self._features.head_ids)
+        self._look_at(self._features.head_ids)
         self._num_read = 0  # committed tokens in the cache
         self._pending: list[Tensor] = []  # the target's states that follow, not yet used
         self._num_seen = 0  # tokens whose target's states were taken
