@@ -18,7 +18,7 @@ from transformers import T5ForConditionalGeneration
 
 from playground.cache import LayeredState, SharedPromptLayer, device_of, is_untouched
 from playground.llama import fuse
-from playground.norms import RowNorm, unit
+from playground.norms import RowNorm, far_from_zero, unit
 from playground.quantized import Dense, Product, prepacked, quantised
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -185,11 +185,6 @@ class _Layer:
             self.cross_out = product(cross.o.weight, None)
 
 
-def _far_from_zero(embedding: Tensor, eps: float) -> bool:
-    """Whether eps makes no difference to the norms of these rows [V, d], to which layers add."""
-    return bool(embedding.float().square().mean(1).min() > 1e3 * eps)
-
-
 class LeanT5:
     """The weights of one T5, shared by every run on it.
 
@@ -201,7 +196,7 @@ class LeanT5:
         cross = [block.layer[1].EncDecAttention for block in model.decoder.block]
         small = int8 and sum(p.numel() for p in model.parameters()) <= _SMALL
         many, few = prepacked if small else Dense, quantised if int8 else Dense  # rows at once
-        to_unit = small and _far_from_zero(model.shared.weight, model.config.layer_norm_epsilon)
+        to_unit = small and far_from_zero(model.shared.weight, model.config.layer_norm_epsilon)
         mode = torch.inference_mode(model.lm_head.weight.is_inference())
         with mode, torch.no_grad():
             self.encoder = _Stack(model.encoder, many)

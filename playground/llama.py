@@ -8,7 +8,8 @@ runs through the model's own forward.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,11 +24,13 @@ from transformers import (
 
 from playground.cache import LayeredState, SharedPromptLayer, device_of, is_untouched
 from playground.graphs import Graphs, recorder_for
-from playground.norms import norm
+from playground.norms import Norm, UnitNorm, far_from_zero
 from playground.quantized import Dense, Product, quantised, rounded
 
 _FAMILIES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
 _TABLE_BLOCK = 1024  # rotary tables grow by this many positions
+
+Norms = Callable[[Tensor], Callable[[Tensor], Tensor]]  # a norm, from its weight
 
 
 def fits(model: Any) -> bool:
@@ -54,14 +57,14 @@ class Layer:
     """Weights of one decoder layer, fused. The model's own parameters become views of the fused
     tensors, so that nothing is stored twice."""
 
-    def __init__(self, source: Any, product: Product) -> None:
+    def __init__(self, source: Any, product: Product, norms: tuple[Norms, Norms]) -> None:
         attention, mlp = source.self_attn, source.mlp
         self.qkv = product(*fuse(attention.q_proj, attention.k_proj, attention.v_proj))
         self.out = product(attention.o_proj.weight, attention.o_proj.bias)
         self.gate_up = product(*fuse(mlp.gate_proj, mlp.up_proj))
         self.down = product(mlp.down_proj.weight, mlp.down_proj.bias)
-        self.norm_in = source.input_layernorm.weight
-        self.norm_mid = source.post_attention_layernorm.weight
+        self.norm_in = norms[0](source.input_layernorm.weight)
+        self.norm_mid = norms[1](source.post_attention_layernorm.weight)
         q_norm, k_norm = getattr(attention, "q_norm", None), getattr(attention, "k_norm", None)
         self.norm_qk = None if q_norm is None or k_norm is None else (q_norm.weight, k_norm.weight)
 
@@ -107,8 +110,14 @@ class LeanLlama:
         self.head_ids: Tensor | None = getattr(model, "head_ids", None)
         head = model.lm_head.weight
         self.head = product(head if self.head_ids is None else head[self.head_ids], None)
-        self.norm = decoder.norm.weight
-        self.layers = [Layer(layer, product) for layer in decoder.layers]
+        exact: Norms = partial(Norm, eps=self.eps)
+        quick = product is not Dense and far_from_zero(self.embedding, self.eps)
+        inner: Norms = UnitNorm if quick else exact
+        self.norm = exact(decoder.norm.weight)
+        self.layers = [
+            Layer(layer, product, (inner if i else exact, inner))
+            for i, layer in enumerate(decoder.layers)
+        ]
         self.taps: tuple[int, ...] = ()  # layers before which a feature draft reads, see features
         self._rotary = decoder.rotary_emb
         self._cos = self._sin = torch.empty(0)
@@ -151,10 +160,10 @@ class LeanLlama:
         for index, (layer, kept) in enumerate(zip(self.layers, stored, strict=True)):
             if index in self.taps:
                 tapped.append(x)
-            x = x + self._attend(norm(x, layer.norm_in, self.eps), layer, kept, tables, mask)
-            gate, up = layer.gate_up(norm(x, layer.norm_mid, self.eps)).chunk(2, -1)
+            x = x + self._attend(layer.norm_in(x), layer, kept, tables, mask)
+            gate, up = layer.gate_up(layer.norm_mid(x)).chunk(2, -1)
             x = x + layer.down(F.silu(gate) * up)
-        return [*tapped, norm(x, self.norm, self.eps)]
+        return [*tapped, self.norm(x)]
 
     def _attend(
         self,

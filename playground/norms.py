@@ -9,30 +9,52 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-def norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """RMSNorm of x [..., hidden]. On the CPU by LayerNorm of (x, -x), which has mean zero and x's
-    root mean square: one fused kernel."""
-    if x.device.type != "cpu":
-        return F.rms_norm(x, weight.shape, weight, eps)
-    size = len(weight)
-    return F.layer_norm(torch.cat((x, -x), -1), (2 * size,), eps=eps)[..., :size] * weight
+class Norm:
+    """RMSNorm of x [..., d]. On the CPU by LayerNorm of (x, -x), which has mean zero and x's root
+    mean square: one fused kernel."""
+
+    def __init__(self, weight: Tensor, eps: float) -> None:
+        self._weight, self._eps, self._size = weight, eps, len(weight)
+        self._on_cpu = weight.device.type == "cpu"
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if not self._on_cpu:
+            return F.rms_norm(x, self._weight.shape, self._weight, self._eps)
+        both = F.layer_norm(torch.cat((x, -x), -1), (2 * self._size,), eps=self._eps)
+        return both[..., : self._size] * self._weight
 
 
-class RowNorm:
-    """RMSNorm of rows [n, d], times `scale`; on the CPU as `norm`, with a float32 weight."""
+class RowNorm(Norm):
+    """The same of rows [n, d], times `scale`; on the CPU with a float32 weight."""
 
     def __init__(self, weight: Tensor, eps: float, scale: float = 1.0) -> None:
-        self._weight, self._eps = weight * scale, eps
-        self._size, self._on_cpu = len(weight), weight.device.type == "cpu"
+        super().__init__(weight * scale, eps)
         if self._on_cpu:
             self._weight = (weight.float() * scale).repeat(2)
 
     def __call__(self, x: Tensor) -> Tensor:
         if not self._on_cpu:
-            return F.rms_norm(x, self._weight.shape, self._weight, self._eps)
+            return super().__call__(x)
         both = torch.cat((x, -x), -1)
         both = torch.layer_norm(both, (2 * self._size,), self._weight, None, self._eps)
         return both[:, : self._size].contiguous()
+
+
+class UnitNorm:
+    """The same of x [..., d] far from zero, on the CPU: without eps, in half the time."""
+
+    def __init__(self, weight: Tensor) -> None:
+        self._weight, self._size = weight * len(weight) ** 0.5, len(weight)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return (unit(x.view(-1, self._size)) * self._weight).view(x.shape)
+
+
+def far_from_zero(embedding: Tensor, eps: float) -> bool:
+    """Whether eps makes next to no difference to the norms of these rows [V, d], to which layers
+    add: at most a thousandth, where bfloat16 rounds by up to four."""
+    lengths = torch.linalg.vector_norm(embedding, dim=1, dtype=torch.float32)
+    return bool(lengths.min() ** 2 > 500 * eps * embedding.shape[1])
 
 
 def unit(x: Tensor) -> Tensor:

@@ -9,10 +9,10 @@ import torch
 from transformers import BartConfig, BartForConditionalGeneration, T5Config
 from transformers import T5ForConditionalGeneration as T5
 
-from playground import lean_t5
 from playground.cache import TransformersState, encode
 from playground.lean_t5 import LeanT5, T5State, fits, same_encoder
 from playground.models import ModelPair
+from playground.norms import far_from_zero
 from playground.session import decode
 
 SIZE: dict[str, Any] = dict(
@@ -155,5 +155,5 @@ def test_int8_keeps_the_law(kind: str, empty_row: bool) -> None:
         weight.data *= 0.3
     if empty_row:
         model.shared.weight.data[0] = 0
-    assert lean_t5._far_from_zero(model.shared.weight, 1e-6) != empty_row
+    assert far_from_zero(model.shared.weight, 1e-6) != empty_row
     assert int8_error(model) < 0.01
