@@ -91,15 +91,17 @@ class Bench:
 
         return lap
 
-    def race(self, laps: dict[str, Lap]) -> dict[str, list[Times]]:
-        """Every lap's first prompt to warm up, then every lap `repeats` times, all in turn."""
+    def race(self, laps: dict[str, Lap], seeds: range | None = None) -> dict[str, list[Times]]:
+        """Every lap's first prompt to warm up, then every lap once a seed (`repeats` of them),
+        all in turn."""
+        seeds = seeds or range(self.repeats)
         for lap in laps.values():
             lap(0, self.prompts[:1])
         found: dict[str, list[Times]] = {name: [] for name in laps}
-        for repeat in range(self.repeats):
-            self.note(f"lap {repeat + 1} of {self.repeats}: {len(laps)} decoders")
+        for number, seed in enumerate(seeds, start=1):
+            self.note(f"lap {number} of {len(seeds)}: {len(laps)} decoders")
             for name, lap in laps.items():
-                found[name].append(lap(repeat, self.prompts))
+                found[name].append(lap(seed, self.prompts))
         return found
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 from playground.bench.laps import BUDGET, TEMPERATURE, Bench, Lap, Prompts, Row, Times
 from playground.metrics import expected_speedup, ratio
 from playground.models import ModelPair
+from playground.quality import Array, interval, resamples
 from playground.types import DecodeResult
 
 _DRAFT_LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8)
+_DUEL_LAPS = 4  # times as many as in the race
 _OURS: dict[str, tuple[str, Row]] = {
     "sample": ("sample", {"temperature": TEMPERATURE}),
     "greedy": ("greedy", {}),
@@ -40,7 +45,8 @@ def speed(bench: Bench) -> dict[str, Any]:
         if name.startswith("transformers ")
     ]
     ours = [row for name, row in rows.items() if not name.startswith("transformers ")]
-    return {"speed": ours, "transformers": theirs, "ratios": ratios(ours, theirs)}
+    over = [*ratios(ours, theirs), *duels(bench, laps, ours)]
+    return {"speed": ours, "transformers": theirs, "ratios": over}
 
 
 def _drafted(pair: ModelPair) -> dict[str, tuple[str, Row]]:
@@ -141,27 +147,46 @@ def _drafting(results: Sequence[DecodeResult]) -> Row:
 
 
 def ratios(ours: Sequence[Row], theirs: Sequence[Row]) -> list[Row]:
-    """Every decoder of ours at its best draft length, over what it is meant to beat."""
-    best = {name: _best(ours, name) for name in ("sample", "greedy", "beam 4", "prompt lookup")}
-    best |= {name: _best(ours, name) for name in ("speculative", "mentored")}
-    rivals = {name: _best(theirs, name) for name in ("sample", "greedy", "beam 4", "assisted")}
-    duels = [
-        (best["greedy"], rivals["greedy"], "transformers "),
-        (best["sample"], rivals["sample"], "transformers "),
-        (best["beam 4"], rivals["beam 4"], "transformers "),
-        (best["speculative"], rivals["assisted"], "transformers "),
-        (best["speculative"], best["sample"], "our "),
-        (best["mentored"], best["speculative"], "our "),
-    ]
+    """Every decoder of ours, at its best draft length, over transformers' own."""
+    names = {name: name for name in ("greedy", "sample", "beam 4")} | {"speculative": "assisted"}
+    rivals = [(_best(ours, one), _best(theirs, other)) for one, other in names.items()]
     return [
         {
             "ours": one["decoder"],
-            "over": owner + other["decoder"],
+            "over": f"transformers {other['decoder']}",
             "ratio": one["tokens_per_s"] / other["tokens_per_s"],
         }
-        for one, other, owner in duels
+        for one, other in rivals
         if one and other
     ]
+
+
+def duels(bench: Bench, laps: dict[str, Lap], ours: Sequence[Row]) -> list[Row]:
+    """Sampling, speculative and mentored decoding, at the draft length that was best in the race,
+    over each other: more laps of other seeds, since the best of many is lucky, too. `low` and
+    `high` are 95 % of resamples of the runs."""
+    best = [_best(ours, name) for name in ("sample", "speculative", "mentored")]
+    names = [row["decoder"] for row in best if row]
+    if len(names) < 2:
+        return []
+    seeds = range(bench.repeats, (1 + _DUEL_LAPS) * bench.repeats)
+    found = bench.race({name: laps[name] for name in names}, seeds)
+    counts = resamples(len(seeds) * len(bench.prompts))
+    rows = []
+    for other, one in pairwise(names):
+        speeds = [_speed(found[name], counts) for name in (one, other)]
+        spread = interval(speeds[0] / speeds[1])
+        assert spread is not None
+        ratio = {"ratio": spread.value, "low": spread.low, "high": spread.high}
+        rows.append({"ours": one, "over": f"our {other}", **ratio})
+    return rows
+
+
+def _speed(laps: Sequence[Times], counts: Array) -> Array:
+    """Tokens a second of every resample of the runs: counts [rows, runs]."""
+    runs = [result.metrics for lap in laps for result in lap.results]
+    tokens, seconds = ([getattr(m, n) for m in runs] for n in ("num_new_tokens", "total_s"))
+    return (counts @ np.array(tokens)) / (counts @ np.array(seconds))
 
 
 def _best(rows: Sequence[Row], name: str) -> Row | None:
