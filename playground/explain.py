@@ -112,7 +112,7 @@ class Explainer:
 
     def _summary(self, tested: Tested, sides: _Sides) -> LawSummary:
         listed = list(sides.target)
-        summary = summarise(tested.target_probs, tested.draft_probs, listed)
+        summary = summarise(tested.target_probs, tested.draft_probs, listed, tested.support)
         return dataclasses.replace(summary, texts=self._texts(listed))
 
     def _special(self, token_id: int) -> str | None:
@@ -143,7 +143,10 @@ class _Sides:
         """law [V]: what the token was drawn from, or is measured against; top: its largest."""
         tested, draft_law = decision.tested, decision.draft_probs
         draft_law = None if draft_law is None else draft_law.cpu()
-        draft_top = [] if draft_law is None else _largest(draft_law[None])[0]
+        support = (
+            tested.support.cpu() if tested is not None and tested.support is not None else None
+        )
+        draft_top = [] if draft_law is None else _largest_among(draft_law, support)
         listed = {*top, *draft_top, decision.token_id, *([tested.token_id] if tested else [])}
         ids = sorted(listed)
         target, draft = (_at(side, ids) for side in (law, draft_law))
@@ -161,6 +164,15 @@ def _largest(rows: Tensor) -> list[list[int]]:
     values, index = rows.topk(min(_NUM_LISTED, rows.shape[-1]))
     pairs = zip(values.tolist(), index.tolist(), strict=True)
     return [[i for value, i in zip(*pair, strict=True) if value > 0] for pair in pairs]
+
+
+def _largest_among(law: Tensor, support: Tensor | None) -> list[int]:
+    """The same of one law [V] that is 0 outside `support`."""
+    if support is None:
+        return _largest(law[None])[0]
+    (places,) = _largest(law[support][None])
+    found: list[int] = support[places].tolist()
+    return found
 
 
 def _at(law: Tensor | None, ids: list[int]) -> dict[int, float]:

@@ -28,15 +28,23 @@ Array = NDArray[Any]
 Group = tuple[float, float, int]  # target mass, draft mass, number of tokens
 
 
-def summarise(target_probs: Tensor, draft_probs: Tensor, listed: Sequence[int]) -> LawSummary:
-    """Both laws [V]; the `listed` tokens (distinct ids) stand alone, in that order, unnamed."""
+def summarise(
+    target_probs: Tensor, draft_probs: Tensor, listed: Sequence[int], support: Tensor | None = None
+) -> LawSummary:
+    """Both laws [V]; the `listed` tokens (distinct ids) stand alone, in that order, unnamed.
+    support: ids outside which the draft's law is known to be 0."""
     ids = list(listed)
     laws = torch.stack([target_probs, draft_probs.to(target_probs)]).numpy(force=True)
     alone = laws[:, ids].tolist()
     laws[:, ids] = 0
+    outside: list[Group] = []
+    if support is not None:
+        target = laws[0]
+        laws = laws.take(support.numpy(force=True), 1)
+        outside = _without(target, laws[0])
     larger = np.maximum(*laws)
     inside = np.flatnonzero(larger > _TINY)
-    groups = _by_ratio(*laws[:, inside].astype(np.float64))
+    groups = outside + _by_ratio(*laws[:, inside].astype(np.float64))
     laws[:, inside] = larger[inside] = 0
     if larger.max() > 0:
         groups += _by_side(laws)
@@ -54,6 +62,13 @@ def summarise(target_probs: Tensor, draft_probs: Tensor, listed: Sequence[int]) 
 def _rounded(values: Iterable[float]) -> tuple[float, ...]:
     """Seven digits, about what single precision holds: a record is read by people, too."""
     return tuple(float(f"{value:.7g}") for value in values)
+
+
+def _without(target: Array, inside: Array) -> list[Group]:
+    """The tokens of a law [V] that have any mass and are not among those `inside` [n]."""
+    mass, within = (float(law.sum(dtype=np.float64)) for law in (target, inside))
+    count = int(np.count_nonzero(target) - np.count_nonzero(inside))
+    return [(max(mass - within, 0.0), 0.0, count)] if count else []
 
 
 def _by_side(laws: Array) -> list[Group]:

@@ -86,6 +86,23 @@ class TestSummary:
             mass = math.fsum(o for k, o in zip(kept, kept_other, strict=True) if k == 0)
             assert mass == pytest.approx(float(other[law == 0].double().sum()), abs=1e-6)
 
+    def test_a_known_support_of_the_draft_loses_nothing(
+        self, seed: int, scale: float, top: int | None
+    ) -> None:
+        target, draft = laws(seed, scale, top)
+        support = torch.arange(seed, VOCAB, 3)
+        cut = torch.zeros(VOCAB).index_copy(0, support, draft[support] / draft[support].sum())
+        listed = largest(target, cut)
+        found, expected = summarise(target, cut, listed, support), summarise(target, cut, listed)
+        assert found.token_ids == expected.token_ids and found.target_probs == expected.target_probs
+        assert sum(found.rest_sizes) == sum(expected.rest_sizes)
+        alone = [
+            sum(p for p, q in zip(*whole(s), strict=True) if q == 0) for s in (found, expected)
+        ]
+        assert alone[0] == pytest.approx(alone[1], rel=1e-6, abs=1e-12)
+        overlaps = [math.fsum(map(min, *whole(s))) for s in (found, expected)]
+        assert overlaps[0] == pytest.approx(overlaps[1], abs=1e-6)
+
     @pytest.mark.parametrize("budget", [0.05, 0.2, 1.0])
     def test_acceptance_is_close_above_zero(
         self, seed: int, scale: float, top: int | None, budget: float
