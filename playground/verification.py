@@ -201,7 +201,8 @@ class Block(Exact):
         for i in range(min(kept + 1, len(draft.ids))):
             exact, accept = min(1.0, target[i] / drafted[i]), _given_tested(weights, keep, i)
             laws = target_probs[i], draft.probs[i]
-            tested.append(Tested(draft.ids[i], i < kept, None, accept, exact, *laws, self))
+            test = Tested(draft.ids[i], i < kept, None, accept, exact, *laws, self, draft.support)
+            tested.append(test)
         if kept == len(draft.ids):
             return after_acceptance(draft, target_probs, draws, eos_ids, tested)
         residual = (weights[kept] * target_probs[kept] - draft.probs[kept]).clamp(min=0)
