@@ -37,11 +37,21 @@ What made the shipped file, from the repository's root, OLD being the first corp
         --rate 3e-3
     RUN --seed 7 train --name f7 --start WORK/both.safetensors --steps 900 --cool 900 --warm 15 \
         --rate 3e-3
-    RUN mean WORK/f6.safetensors WORK/f7.safetensors
+    RUN mean WORK/f6.safetensors WORK/f7.safetensors --name m67
+    RUN --seed 8 train --name f8 --start WORK/m67.safetensors --steps 2000 --cool 2000 --warm 15 \
+        --rate 3e-3
+    RUN --seed 9 train --name f9 --start WORK/f8.safetensors --steps 900 --cool 900 --warm 15 \
+        --rate 3e-3
+    RUN mean WORK/f8.safetensors WORK/f9.safetensors --name m89
+    RUN --seed 10 train --name f10 --start WORK/m89.safetensors --steps 750 --cool 750 --warm 15 \
+        --rate 3e-3
+    RUN --seed 11 train --name f11 --start WORK/m89.safetensors --steps 750 --cool 750 --warm 15 \
+        --rate 3e-3
+    RUN mean WORK/f10.safetensors WORK/f11.safetensors
     RUN evaluate WORK/mean.safetensors
     RUN export WORK/mean.safetensors
 
-f5 began from what f4 was after 300 steps and ran beside it, as f7 beside f6. Seeds are fixed, but
+f5 began from what f4 was after 300 steps and ran beside it, as f7 beside f6 and f11 beside f10. Seeds are fixed, but
 files of states joined while training ran (f1 to f3 saw those of the second corpus from 6 on), the
 commonest ids (`order.json`) were counted on the first corpus alone, and sums in bfloat16 depend on
 the processor: a second run gives a like draft, not the same bits.
