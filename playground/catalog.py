@@ -44,7 +44,7 @@ _SPECS = (
             "A small T5 trained in this project on the King James Version and Louis Segond's "
             "Bible, and a draft with one decoder layer. It knows that register, and little else."
         ),
-        tuned={"speculative": {"num_draft_tokens": 3}, "mentored": {"num_draft_tokens": 5}},
+        tuned={"speculative": {"num_draft_tokens": 3}, "mentored": {"num_draft_tokens": 7}},
     ),
     PairSpec(
         name="smollm2-360m",
