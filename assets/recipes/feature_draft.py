@@ -51,10 +51,10 @@ What made the shipped file, from the repository's root, OLD being the first corp
     RUN evaluate WORK/mean.safetensors
     RUN export WORK/mean.safetensors
 
-f5 began from what f4 was after 300 steps and ran beside it, as f7 beside f6 and f11 beside f10. Seeds are fixed, but
-files of states joined while training ran (f1 to f3 saw those of the second corpus from 6 on), the
-commonest ids (`order.json`) were counted on the first corpus alone, and sums in bfloat16 depend on
-the processor: a second run gives a like draft, not the same bits.
+f5 began from what f4 was after 300 steps and ran beside it, as f7 beside f6 and f11 beside f10.
+Seeds are fixed, but files of states joined while training ran (f1 to f3 saw those of the second
+corpus from 6 on), the commonest ids (`order.json`) were counted on the first corpus alone, and
+sums in bfloat16 depend on the processor: a second run gives a like draft, not the same bits.
 """
 
 import argparse
