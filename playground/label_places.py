@@ -16,7 +16,7 @@ _SIDES = (
     "top left",
     "bottom left",
 )
-_MARK = 6.0  # a hidden mark is worse than two labels that touch
+_MARK, _LABEL = 6.0, 5.0  # a hidden mark is worse than two labels that touch
 Point = tuple[float, float]  # in shares of the plot, from its lower left corner
 Box = tuple[float, float, float, float]  # left, bottom, right, top
 
@@ -69,7 +69,7 @@ def _cost(box: Box, marks: Sequence[Box], labels: Sequence[Box]) -> float:
     spare = (right - left) / 2  # on a phone, letters are wider against the plot
     across = max(0.0, spare - left) + max(0.0, right + spare - 1.0)
     outside = across + max(0.0, -bottom) + max(0.0, top - 1.02)
-    return _MARK * _covered(box, marks) + _covered(box, labels) + 0.1 * outside
+    return _MARK * _covered(box, marks) + _LABEL * _covered(box, labels) + 0.1 * outside
 
 
 def _covered(box: Box, others: Sequence[Box]) -> float:
