@@ -53,8 +53,8 @@ class UnitNorm:
 def far_from_zero(embedding: Tensor, eps: float) -> bool:
     """Whether eps makes next to no difference to the norms of these rows [V, d], to which layers
     add: at most a thousandth, where bfloat16 rounds by up to four."""
-    lengths = torch.linalg.vector_norm(embedding, dim=1, dtype=torch.float32)
-    return bool(lengths.min() ** 2 > 500 * eps * embedding.shape[1])
+    shortest = float(torch.linalg.vector_norm(embedding, dim=1).min())
+    return shortest**2 > 500 * eps * embedding.shape[1]
 
 
 def unit(x: Tensor) -> Tensor:
