@@ -37,6 +37,7 @@ _SPECS = (
         name="translate",
         target="translate-target",
         draft="translate-draft",
+        feature="translate-feature",
         title="English to French, trained on Bible verses",
         embedded=True,
         license="apache-2.0",
@@ -44,7 +45,10 @@ _SPECS = (
             "A small T5 trained in this project on the King James Version and Louis Segond's "
             "Bible, and a draft with one decoder layer. It knows that register, and little else."
         ),
-        tuned={"speculative": {"num_draft_tokens": 3}, "mentored": {"num_draft_tokens": 7}},
+        tuned={
+            "speculative": {"proposer": "feature", "num_draft_tokens": 3},
+            "mentored": {"proposer": "feature", "num_draft_tokens": 7},
+        },
     ),
     PairSpec(
         name="smollm2-360m",
@@ -101,6 +105,7 @@ EMBEDDED_FILES: dict[str, tuple[str, ...]] = {
         *_TOKENIZER,
     ),
     "translate-draft": ("config.json", "generation_config.json", "model.safetensors", *_TOKENIZER),
+    "translate-feature": ("config.json", "model.safetensors"),
 }
 _POINTER = b"version https://git-lfs"
 _PART = r"[A-Za-z0-9](?!.*\.\.)[\w.-]{0,95}"  # of a Hub id; never "..", never a path or an address

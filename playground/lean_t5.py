@@ -103,7 +103,7 @@ class _Stack:
         self.act = _ACTIVATIONS[config.dense_act_fn]
         self.gated = config.is_gated_act
         self.layers = [_Layer(block, product, to_unit) for block in stack.block]
-        self._attention = stack.block[0].layer[0].SelfAttention
+        self._attention = getattr(stack.block[0].layer[0], "SelfAttention", None)
         self._bias = torch.empty(0)
         self._size = 0
 
@@ -118,7 +118,7 @@ class _Stack:
 
     def _table(self, size: int) -> Tensor:
         """[heads, 2·size − 1]: the bias of every distance j − i from 1 − size to size − 1."""
-        attention = self._attention
+        attention: Any = self._attention
         distance = torch.arange(1 - size, size, device=attention.q.weight.device)
         buckets = attention._relative_position_bucket(
             distance,
@@ -165,24 +165,26 @@ def _seen(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None, n:
 
 
 class _Layer:
-    """Weights of one block, fused by input (see `llama.fuse`)."""
+    """Weights of one block, fused by input (see `llama.fuse`), of the parts that it has."""
 
     def __init__(self, block: Any, product: Product, to_unit: bool) -> None:
-        own, last = block.layer[0], block.layer[-1]
-        attention, dense = own.SelfAttention, last.DenseReluDense
-        qkv = fuse(attention.q, attention.k, attention.v)
-        self.qkv = _Reader(own.layer_norm, *qkv, product, to_unit)
-        self.out = product(attention.o.weight, None)
+        *attentions, last = block.layer
+        for part in attentions:
+            norm = part.layer_norm
+            if hasattr(part, "SelfAttention"):
+                attention = part.SelfAttention
+                qkv = fuse(attention.q, attention.k, attention.v)
+                self.qkv = _Reader(norm, *qkv, product, to_unit)
+                self.out = product(attention.o.weight, None)
+            else:
+                cross = part.EncDecAttention
+                self.cross_q = _Reader(norm, cross.q.weight, None, product, to_unit)
+                self.cross_out = product(cross.o.weight, None)
+        dense = last.DenseReluDense
         gated = hasattr(dense, "wi_0")
         wi = fuse(*((dense.wi_0, dense.wi_1) if gated else (dense.wi,)))
         self.wi = _Reader(last.layer_norm, *wi, product, to_unit)
         self.wo = product(dense.wo.weight, None)
-        if len(block.layer) == 3:
-            cross = block.layer[1].EncDecAttention
-            self.cross_q = _Reader(
-                block.layer[1].layer_norm, cross.q.weight, None, product, to_unit
-            )
-            self.cross_out = product(cross.o.weight, None)
 
 
 class LeanT5:
@@ -193,19 +195,23 @@ class LeanT5:
 
     def __init__(self, model: Any, int8: bool = False) -> None:
         scale = model.model_dim**-0.5 if model.config.scale_decoder_outputs else 1.0
-        cross = [block.layer[1].EncDecAttention for block in model.decoder.block]
+        cross = [block.layer[-2].EncDecAttention for block in model.decoder.block]
         small = int8 and sum(p.numel() for p in model.parameters()) <= _SMALL
         many, few = prepacked if small else Dense, quantised if int8 else Dense  # rows at once
         to_unit = small and far_from_zero(model.shared.weight, model.config.layer_norm_epsilon)
-        mode = torch.inference_mode(model.lm_head.weight.is_inference())
+        self.device, self.product = device_of(model), few
+        self.taps: tuple[int, ...] = ()  # layers before which a feature draft reads, see features
+        mode = torch.inference_mode(cross[0].k.weight.is_inference())  # as in `llama.py`
         with mode, torch.no_grad():
-            self.encoder = _Stack(model.encoder, many)
-            self.norm_encoded = _row_norm(model.encoder.final_layer_norm)
+            self._read_encoder(model, many, to_unit)
             self.sources = many(*fuse(*(linear for c in cross for linear in (c.k, c.v))))
             self.decoder = _Stack(model.decoder, few, to_unit)
             norm, head = model.decoder.final_layer_norm, model.lm_head.weight
             self.head = _Reader(norm, head, None, few, to_unit, scale)
-        self.device = device_of(model)
+
+    def _read_encoder(self, model: Any, product: Product, to_unit: bool) -> None:
+        self.encoder = _Stack(model.encoder, product, to_unit)
+        self.norm_encoded = _row_norm(model.encoder.final_layer_norm)
 
     def encode(self, ids: Sequence[int]) -> Tensor:
         """What the encoder makes of ids: hidden states [1, n, d]."""
@@ -232,6 +238,8 @@ class T5State(LayeredState):
         self._lean = lean
         self._width = 1
         self._cross = lean.read_by_decoder(encoded)
+        self._tapped: list[Tensor] = []  # of the last pass [W · k, d], and its first position
+        self._tapped_from = 0
 
     def prefill(self, ids: Sequence[int]) -> Tensor:
         return self._lean.head(self._hidden(torch.tensor([list(ids)]))[-1:])[0]
@@ -239,15 +247,30 @@ class T5State(LayeredState):
     def forward(self, ids: Tensor) -> Tensor:
         return self._lean.head(self._hidden(ids)).view(*ids.shape, -1)
 
+    def features(self, start: int) -> Tensor:
+        """As `LlamaState.features`; here the last states are not normed, either."""
+        seen = slice(start - self._tapped_from, self.length - self._tapped_from)
+        return torch.stack([states[seen] for states in self._tapped], 1)
+
     def _hidden(self, ids: Tensor) -> Tensor:
         """Last hidden states of ids [W, k], not yet normed: [W · k, d]."""
-        stack, start, (width, count) = self._lean.decoder, self.length, ids.shape
-        self.length += count
-        x = stack.embedding.index_select(0, ids.flatten().to(self._lean.device))
-        bias = stack.bias(start, self.length)
-        for layer, stored, cross in zip(stack.layers, self.layers, self._cross, strict=True):
+        rows = ids.flatten().to(self._lean.device)
+        return self._decode(self._lean.decoder.embedding.index_select(0, rows), len(ids))
+
+    def _decode(self, x: Tensor, width: int = 1) -> Tensor:
+        """Last hidden states, not yet normed, of the layers' inputs x; both [width · k, d]."""
+        lean, start, tapped = self._lean, self.length, []
+        self.length += len(x) // width
+        stack, bias = lean.decoder, lean.decoder.bias(start, self.length)
+        for index, (layer, stored, cross) in enumerate(
+            zip(stack.layers, self.layers, self._cross, strict=True)
+        ):
+            if index in lean.taps:
+                tapped.append(x)
             x = stack.attend(x, width, layer, bias, stored)
             x = stack.feed_forward(stack.read_source(x, layer, *cross), layer)
+        if lean.taps:
+            self._tapped, self._tapped_from = [*tapped, x], start
         return x
 
     def reorder(self, parents: Tensor) -> None:

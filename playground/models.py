@@ -20,7 +20,14 @@ from playground.cache import Model
 from playground.catalog import folder_of, missing_files, spec_of
 from playground.contracts import KVState
 from playground.faults import first_line, is_out_of_memory
-from playground.feature_draft import FeatureDraft, FeatureState, LeanFeature
+from playground.feature_draft import (
+    FeatureDraft,
+    FeatureState,
+    LeanLlamaFeature,
+    LeanT5Feature,
+    LlamaFeatureState,
+    T5FeatureState,
+)
 from playground.generation_config import constraints_of, end_ids, unmet
 from playground.params import fail, lookup
 from playground.precision import PRECISIONS, fastest, shapes_of
@@ -73,16 +80,20 @@ class ModelPair:
         self._t5 = {id(m): lean_t5.LeanT5(m, int8) for m in t5}
         self.feature = feature
         if feature is not None:
-            if id(target) not in self._lean:
-                raise ValueError("feature: the target must be Llama-shaped (and lean=True).")
-            self._lean[id(target)].taps = feature.taps
-            self._lean_feature = LeanFeature(feature, int8)
+            host = self._lean.get(id(target)) or self._t5.get(id(target))
+            if host is None:
+                raise ValueError("feature: the target must be a Llama or T5 (and lean=True).")
+            host.taps = feature.taps
+            kind = LeanT5Feature if self.is_encoder_decoder else LeanLlamaFeature
+            self._lean_feature = kind(feature, int8)
         self.vocab_size = self._vocab_size()
         self._check_ids()
 
-    def open_feature(self) -> FeatureState:
-        """A fresh state of the feature draft."""
-        return FeatureState(self._lean_feature)
+    def open_feature(self, encoded: dict[int, torch.Tensor]) -> FeatureState:
+        """A fresh state of the feature draft; `encoded` as `open` of the target filled it."""
+        if isinstance(self._lean_feature, LeanT5Feature):
+            return T5FeatureState(self._lean_feature, encoded[id(self.target)])
+        return LlamaFeatureState(self._lean_feature)
 
     @property
     def precision(self) -> str:

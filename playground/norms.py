@@ -53,7 +53,7 @@ class UnitNorm:
 def far_from_zero(embedding: Tensor, eps: float) -> bool:
     """Whether eps makes next to no difference to the norms of these rows [V, d], to which layers
     add: at most a thousandth, where bfloat16 rounds by up to four."""
-    shortest = float(torch.linalg.vector_norm(embedding, dim=1).min())
+    shortest = float(torch.linalg.vector_norm(embedding.detach(), dim=1).min())
     return shortest**2 > 500 * eps * embedding.shape[1]
 
 

@@ -160,7 +160,7 @@ class FeatureModel(DraftModel):
         self._stops, self._run = params, run
         self._vocab_size = run.pair.vocab_size
         self._sees_raw = params.any_on and run.params.temperature < MIN_TEMPERATURE
-        self._features = run.pair.open_feature()
+        self._features = run.pair.open_feature(run.encoded)
         self._look_at(self._features.head_ids)
         self._num_read = 0  # committed tokens in the cache
         self._pending: list[Tensor] = []  # the target's states that follow, not yet used
@@ -180,7 +180,8 @@ class FeatureModel(DraftModel):
     def _catch_up(self, context: list[int]) -> Tensor:
         self._run.clock.passes["draft"] += 1
         self._features.rollback(self._num_read)
-        logits = self._features.read(context[self._num_read :], torch.cat(self._pending))
+        thoughts = torch.cat(self._pending) if self._pending else None
+        logits = self._features.read(context[self._num_read :], thoughts)
         self._num_read, self._pending = len(context), []
         return self._looked_at(logits)
 

@@ -111,13 +111,14 @@ def _kind(source: str) -> tuple[Any, Any]:
 
 def _fill(model: Model, weights: dict[str, torch.Tensor]) -> Model:
     """Give a model built on the meta device its weights; buffers are computed anew."""
-    missing, unexpected = model.load_state_dict(weights, strict=False, assign=True)
-    absent = [name for name in missing if name != "lm_head.weight"]
+    _, unexpected = model.load_state_dict(weights, strict=False, assign=True)
+    model.tie_weights()
+    absent = [name for name, weight in model.named_parameters() if weight.is_meta]
     if absent or unexpected:
         raise ValueError(f"weights: missing {absent[:3]}, unexpected {unexpected[:3]}")
-    model.tie_weights()
-    rotary = model.model.rotary_emb
-    model.model.rotary_emb = type(rotary)(config=model.config)
+    if not model.config.is_encoder_decoder:
+        rotary = model.model.rotary_emb
+        model.model.rotary_emb = type(rotary)(config=model.config)
     return model
 
 
@@ -149,8 +150,8 @@ def cache_folder() -> Path:
 
 
 def load_feature(source: str, dtype: torch.dtype, target: Model) -> FeatureDraft:
-    """The feature draft of a folder: layers that share the target's embeddings, two projections,
-    and in the configuration the taps."""
+    """The feature draft of a folder: layers that share the target's embeddings (and encoder), two
+    projections, and in the configuration the taps."""
     folder = folder_of(source)
     if folder is None:
         raise OSError(f"no folder {source!r}")
@@ -170,8 +171,15 @@ def _sharing(
     """
     head_ids = weights.pop("head_ids", None)
     weights = {key: value.to(dtype) for key, value in weights.items()}
-    weights["model.embed_tokens.weight"] = shared.get_input_embeddings().weight
-    model = _fill(empty_model(source, dtype), weights)
+    model = empty_model(source, dtype)
+    if model.config.is_encoder_decoder:
+        model.encoder = shared.encoder
+        for block in model.decoder.block:
+            del block.layer[0]
+        weights["shared.weight"] = shared.shared.weight
+    else:
+        weights["model.embed_tokens.weight"] = shared.get_input_embeddings().weight
+    model = _fill(model, weights)
     if head_ids is not None:
         model.register_buffer("head_ids", head_ids.long(), persistent=False)
     return model

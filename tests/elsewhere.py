@@ -23,7 +23,7 @@ from playground.feature_draft import FeatureDraft
 from playground.graphs import Graphs
 from playground.models import ModelPair
 from tests import models_zoo
-from tests.test_feature_draft import feature_pair, llama
+from tests.feature_pairs import llama, llama_pair
 
 aten = torch.ops.aten
 # What may take tensors of two devices: copies, and positions given on the CPU.
@@ -133,7 +133,7 @@ def moved(model: Any) -> Any:
 def chat_pair(place: Any = lambda x: x) -> ModelPair:
     """A target with a draft and a feature draft, whose head is cut. Elsewhere, all passes that CUDA
     would record run as they would be recorded."""
-    pair = feature_pair()
+    pair = llama_pair()
     torch.manual_seed(5)
     draft, feature = place(llama(2, 32, torch.float32)), pair.feature
     assert feature is not None

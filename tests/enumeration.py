@@ -145,10 +145,11 @@ def own_outputs(plan: Plan) -> Law:
     law: Law = defaultdict(float)
     params, warper = plan.settings.params, make_warper(plan)
     prefix = plan.pair.prefix(plan.prompt_ids)
+    source = plan.prompt_ids if plan.pair.is_encoder_decoder else None
 
     def visit(ids: Ids, mass: float) -> None:
         done = len(ids) == params.max_new_tokens or bool(ids and ids[-1] in plan.eos_ids)
-        row = warped(plan.pair.target, warper, [*prefix, *ids])
+        row = warped(plan.pair.target, warper, [*prefix, *ids], source)
         if done or not row.any():
             law[ids] += mass
             return
@@ -160,9 +161,14 @@ def own_outputs(plan: Plan) -> Law:
     return dict(law)
 
 
-def warped(model: Any, warper: Warper, history: Sequence[int]) -> Tensor:
-    """The warped law [V] of a module, computed without a cache, after `history`."""
-    output = model(torch.tensor([list(history)]))
+def warped(
+    model: Any, warper: Warper, history: Sequence[int], source: Sequence[int] | None = None
+) -> Tensor:
+    """The warped law [V] of a module, computed without a cache, after `history`; `source`: what an
+    encoder reads."""
+    rows = torch.tensor([list(history)])
+    given = (rows,) if source is None else (torch.tensor([list(source)]), None, rows)
+    output = model(*given)
     logits = getattr(output, "logits", output)[0, -1:]
     return warper.probs(logits, list(history), len(history))[0]
 

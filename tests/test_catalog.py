@@ -55,7 +55,7 @@ def test_absent_files_and_git_lfs_pointers_are_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("playground.catalog.ASSETS", tmp_path)
-    for source in ("translate-target", "translate-draft"):
+    for source in ("translate-target", "translate-draft", "translate-feature"):
         (tmp_path / "models" / source).mkdir(parents=True)
         for name in EMBEDDED_FILES[source]:
             (tmp_path / "models" / source / name).write_bytes(b"contents")

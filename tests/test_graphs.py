@@ -19,12 +19,12 @@ from torch.utils._pytree import tree_leaves
 
 import playground as pg
 from playground import graphs
-from playground.feature_draft import FeatureState
+from playground.feature_draft import LlamaFeatureState
 from playground.graphs import Graphs, Step, recorder_for
 from playground.llama import LeanLlama, LlamaState
 from playground.models import ModelPair
 from tests import models_zoo
-from tests.test_feature_draft import feature_pair
+from tests.feature_pairs import llama_pair
 from tests.test_llama import FAMILIES, make
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
@@ -153,7 +153,7 @@ def test_passes_are_recorded_once_for_a_size_and_all_smaller_ones() -> None:
 
 def test_what_was_given_stays_as_it_was() -> None:
     """A replay writes where the one before wrote; logits and features are not there."""
-    pair = feature_pair()
+    pair = llama_pair()
     lean = pair._lean[id(pair.target)]
     with_graphs(lean)
     state = LlamaState(lean)
@@ -170,12 +170,12 @@ def test_a_feature_draft_reads_the_same_of_the_target_and_guesses_the_same() -> 
     passes over them, and its guesses behind them."""
 
     def drive(recorded: bool) -> Tensor:
-        pair = feature_pair(dtype=torch.float64)
+        pair = llama_pair(dtype=torch.float64)
         target, feature = pair._lean[id(pair.target)], pair._lean_feature
         if recorded:
             with_graphs(target)
             with_graphs(feature)
-        state, draft = LlamaState(target), FeatureState(feature)
+        state, draft = LlamaState(target), LlamaFeatureState(feature)
         state.prefill([3, 4, 5, 1])
         rows = [draft.read([3, 4, 5, 1, 7], state.features(0)), draft.guess(9), draft.guess(2)]
         for number in range(4):
@@ -305,7 +305,7 @@ def test_what_fails_is_said_once_and_never_tried_again(
 @pytest.mark.parametrize("method", ["sample", "greedy", "beam", "speculative", "mentored", "exact"])
 def test_whole_runs_are_the_same(method: str) -> None:
     """Every method on a pair with a feature draft, whose models all have graphs."""
-    pair, plain = (feature_pair(dtype=torch.float64) for _ in range(2))
+    pair, plain = (llama_pair(dtype=torch.float64) for _ in range(2))
     for lean in (*pair._lean.values(), pair._lean_feature):
         with_graphs(lean)
     settings: dict[str, Any] = dict(max_new_tokens=24, seed=3, eos_token_id=[])
@@ -374,7 +374,7 @@ def test_cuda_graphs_give_the_logits_of_the_plain_pass(name: str, dtype: torch.d
 @needs_cuda
 @pytest.mark.parametrize("method", ["greedy", "speculative", "mentored"])
 def test_whole_runs_on_cuda_are_those_without_graphs(method: str) -> None:
-    pairs = [_on_cuda(feature_pair()) for _ in range(2)]
+    pairs = [_on_cuda(llama_pair()) for _ in range(2)]
     for lean in (*pairs[1]._lean.values(), pairs[1]._lean_feature):
         lean.graphs = None
     settings: dict[str, Any] = dict(max_new_tokens=48, seed=3, eos_token_id=[])

@@ -9,6 +9,8 @@ Reads the verses; keeps everything else in a working folder outside the reposito
 - `train`     `NAME.pt` (all that is needed to go on) and `NAME.jsonl` (the curve)
 - `write`     `written.pt`, `held.pt`: what a target writes for training and validation verses
 - `distil`    as `train`, for the draft
+- `texts`     `texts.pt`: what the feature draft learns from
+- `distil-feature`, `export-feature`  as `distil` and `export`, for the feature draft
 - `evaluate`  prints scores of a checkpoint's averaged weights as one line of JSON
 - `export`    `assets/models/FOLDER`: a bfloat16 folder that transformers loads
 
@@ -31,6 +33,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from assets.recipes import translate_data as data
 from assets.recipes.translate_draft import distil, write_all
+from assets.recipes.translate_feature import distil_feature, export_feature, write_texts
 from assets.recipes.translate_model import to_t5
 from assets.recipes.translate_train import evaluate, load_average, train
 
@@ -110,10 +113,22 @@ def parse() -> argparse.Namespace:
     add_rates(command)
     command.add_argument("--target", type=Path, required=True)
     command.add_argument("--tv", type=float, default=0.5, help="weight of total variation")
+    command = commands.add_parser("texts")
+    command.add_argument("--target", type=Path, required=True)
+    command.add_argument("--longest", type=int, default=60)
+    command = commands.add_parser("distil-feature")
+    add_rates(command)
+    command.add_argument("--target", type=Path, required=True)
+    command.add_argument("--tv", type=float, default=0.5, help="weight of total variation")
+    command.add_argument("--unroll", type=int, default=3, help="steps on its own states")
+    command.add_argument("--fade", type=float, default=0.8, help="weight of each further step")
     command = commands.add_parser("evaluate")
     command.add_argument("checkpoint", type=Path)
     command.add_argument("--split", default="validation")
     command = commands.add_parser("export")
+    command.add_argument("checkpoint", type=Path)
+    command.add_argument("folder")
+    command = commands.add_parser("export-feature")
     command.add_argument("checkpoint", type=Path)
     command.add_argument("folder")
     return parser.parse_args()
@@ -131,6 +146,12 @@ def main() -> None:
         write_all(args, tokenizer)
     elif args.command == "distil":
         distil(args)
+    elif args.command == "texts":
+        write_texts(args, tokenizer)
+    elif args.command == "distil-feature":
+        distil_feature(args)
+    elif args.command == "export-feature":
+        export_feature(args.checkpoint, MODELS / args.folder)
     elif args.command == "evaluate":
         print(json.dumps(evaluate(*load_average(args.checkpoint), tokenizer, args.split)))
     else:

@@ -166,9 +166,11 @@ def decode(
     target: Tensor,
     drop: Drop = untouched,
     guided: int | None = None,
+    kept: list[Tensor] | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """Normed last states [B, m, d] when predicting target [B, m] (shifted right here), and the
-    logarithm of the guided head's attention [B, m, n]."""
+    logarithm of the guided head's attention [B, m, n]. `kept` takes the hidden states before every
+    layer and the last ones, none of them normed."""
     shifted = F.pad(target, (1, -1), value=PAD)
     x = drop(F.embedding(shifted, w["embed"]))
     d, m = x.shape[-1], target.shape[1]
@@ -177,23 +179,46 @@ def decode(
     bias = bias + torch.full((m, m), -1e4, dtype=bias.dtype).triu(1)
     hidden = ((source == PAD)[:, None, None] * -1e4).to(bias.dtype)
     seen = None
-    for i, (attention, wi, wo, norms) in enumerate(
-        zip(*(w[f"dec.{k}"].unbind(0) for k in ("attention", "wi", "wo", "norms")), strict=True)
-    ):
+    for i in range(len(w["dec.wi"])):
+        if kept is not None:
+            kept.append(x)
+        attention, norms = w["dec.attention"][i], w["dec.norms"][i]
         h = F.rms_norm(x, (d,), norms[0], EPSILON)
         q, k, v = F.linear(h, attention[0, :3].flatten(0, 1)).chunk(3, -1)
         scores = (split(q, heads) * scale) @ split(k, heads).transpose(-1, -2) + bias
         x = x + drop(F.linear(attend(scores, split(v, heads)), attention[0, 3]))
-        h = F.rms_norm(x, (d,), norms[1], EPSILON)
-        q = F.linear(h, attention[1, 0])
-        k, v = F.linear(states, attention[1, 1:3].flatten(0, 1)).chunk(2, -1)
-        scores = (split(q, heads) * scale) @ split(k, heads).transpose(-1, -2) + hidden
+        keys, values = read_by(attention, heads, states)
+        x, scores = after_own(w, i, x, keys, values, hidden, drop)
         if i == guided:
             seen = scores[:, 0].float().log_softmax(-1)
-        x = x + drop(F.linear(attend(scores, split(v, heads)), attention[1, 3]))
-        h = F.rms_norm(x, (d,), norms[2], EPSILON)
-        x = x + drop(F.linear(F.relu(F.linear(h, wi)), wo))
+    if kept is not None:
+        kept.append(x)
     return F.rms_norm(x, (d,), w["dec.norm"], EPSILON), seen
+
+
+def read_by(attention: Tensor, heads: int, states: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys and values [B, H, n, D] that a decoder layer makes of the encoder's states."""
+    keys, values = F.linear(states, attention[1, 1:3].flatten(0, 1)).chunk(2, -1)
+    return split(keys, heads), split(values, heads)
+
+
+def after_own(
+    w: Weights,
+    layer: int,
+    x: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    hidden: Tensor,
+    drop: Drop = untouched,
+) -> tuple[Tensor, Tensor]:
+    """What a decoder layer adds after its attention to itself: x [B, m, d], and the scores
+    [B, H, m, n] of the source."""
+    (d, heads), norms = (x.shape[-1], keys.shape[1]), w["dec.norms"][layer]
+    q = F.linear(F.rms_norm(x, (d,), norms[1], EPSILON), w["dec.attention"][layer, 1, 0])
+    scores = (split(q, heads) * (d // heads) ** -0.5) @ keys.transpose(-1, -2) + hidden
+    x = x + drop(F.linear(attend(scores, values), w["dec.attention"][layer, 1, 3]))
+    h = F.rms_norm(x, (d,), norms[2], EPSILON)
+    return x + drop(F.linear(F.relu(F.linear(h, w["dec.wi"][layer])), w["dec.wo"][layer])), scores
 
 
 def logits_of(w: Weights, states: Tensor) -> Tensor:

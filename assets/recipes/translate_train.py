@@ -30,7 +30,7 @@ from assets.recipes.translate_model import (
     untouched,
 )
 
-MATRICES = ("attention", "wi", "wo")
+MATRICES = ("attention", "wi", "wo", "fuse", "own")
 ROWS = 256  # of logits at a time
 
 
@@ -75,7 +75,7 @@ class Optimiser:
             first = self.first[name]
             if self.is_matrix(name):
                 first.mul_(0.95).add_(gradient, alpha=0.05)
-                update = orthogonal((gradient * 0.05 + first * 0.95).flatten(0, -3))
+                update = orthogonal((gradient * 0.05 + first * 0.95).view(-1, *weight.shape[-2:]))
                 size = max(1.0, weight.shape[-2] / weight.shape[-1]) ** 0.5
                 weight.mul_(1 - matrix_rate * self.decay)
                 weight.add_(update.view_as(weight), alpha=-matrix_rate * size)
