@@ -122,7 +122,10 @@ def drafted_probs(draft: Draft, target_probs: Tensor) -> tuple[list[float], list
     laws = (*target_probs[: len(draft.ids)].unbind(0), *draft.probs)
     if not laws:
         return [], []
-    found = torch.stack([law[i] for law, i in zip(laws, draft.ids * 2, strict=True)]).tolist()
+    if target_probs.device.type == "cpu":
+        found = [law.numpy().item(i) for law, i in zip(laws, draft.ids * 2, strict=True)]
+    else:  # one copy to the host
+        found = torch.stack([law[i] for law, i in zip(laws, draft.ids * 2, strict=True)]).tolist()
     return found[: len(draft.ids)], found[len(draft.ids) :]
 
 
