@@ -22,7 +22,7 @@ from playground import cache
 from playground.feature_draft import FeatureDraft
 from playground.graphs import Graphs
 from playground.models import ModelPair
-from tests import models_zoo
+from tests import feature_pairs, models_zoo
 from tests.feature_pairs import llama, llama_pair
 
 aten = torch.ops.aten
@@ -116,12 +116,15 @@ def _copy_from(source: Tensor, to: Elsewhere, non_blocking: bool = False) -> Ten
     return to
 
 
+@torch.inference_mode()  # in which views of them are taken
 def moved(model: Any) -> Any:
     """The model with its weights elsewhere; tied ones stay tied."""
     known: dict[int, Any] = {}
     for module in model.modules():
         for name, weight in module._parameters.items():
             if weight is not None and id(weight) not in known:
+                if isinstance(weight, Elsewhere):  # of a module that two models share
+                    continue
                 new = torch.nn.Parameter(Elsewhere(weight.data), requires_grad=False)
                 known[id(weight)] = known[id(new)] = new
             module._parameters[name] = None if weight is None else known[id(weight)]
@@ -134,22 +137,29 @@ def chat_pair(place: Any = lambda x: x) -> ModelPair:
     """A target with a draft and a feature draft, whose head is cut. Elsewhere, all passes that CUDA
     would record run as they would be recorded."""
     pair = llama_pair()
+    assert pair.feature is not None
+    pair.feature.model.register_buffer("head_ids", torch.arange(0, 32, 2), persistent=False)
     torch.manual_seed(5)
-    draft, feature = place(llama(2, 32, torch.float32)), pair.feature
-    assert feature is not None
-    feature.model.register_buffer("head_ids", torch.arange(0, 32, 2), persistent=False)
-    put = place if place is not moved else Elsewhere
-    whole = FeatureDraft(place(feature.model), feature.taps, put(feature.fuse), put(feature.own))
-    built = ModelPair(place(pair.target), draft, feature=whole)
+    built = placed(pair, llama(2, 32, torch.float32), place)
     for lean in (*built._lean.values(), built._lean_feature):
         lean.graphs = Graphs(lean, lambda step: step) if place is moved else None
     return built
 
 
 def t5_pair(place: Any = lambda x: x) -> ModelPair:
+    """The same of T5s, whose draft has an encoder of its own."""
+    pair = feature_pairs.t5_pair()
     torch.manual_seed(5)
-    target, draft = models_zoo._t5(), models_zoo._t5_deep_decoder()
-    return ModelPair(place(target), place(draft))
+    return placed(pair, models_zoo._t5_deep_decoder(), place)
+
+
+def placed(pair: ModelPair, draft: Any, place: Any) -> ModelPair:
+    """The pair and this draft, all in their place."""
+    feature, put = pair.feature, place if place is not moved else Elsewhere
+    assert feature is not None
+    model = place(feature.model)
+    whole = FeatureDraft(model, feature.taps, put(feature.fuse), put(feature.own))
+    return ModelPair(place(pair.target), place(draft), feature=whole)
 
 
 def cases() -> list[tuple[Any, str, dict[str, Any]]]:
@@ -157,11 +167,11 @@ def cases() -> list[tuple[Any, str, dict[str, Any]]]:
     found: list[tuple[Any, str, dict[str, Any]]] = []
     for make in (chat_pair, t5_pair):
         found += [(make, name, {}) for name in pg.METHODS]
+        found += [(make, name, {"proposer": "feature"}) for name in ("speculative", "mentored")]
         found += [(make, name, EVERY_SETTING) for name in ("sample", "mentored")]
         found += [(make, "beam", {"repetition_penalty": 1.2, "no_repeat_ngram_size": 2})]
         found += [(make, "speculative", {"verifier": rule}) for rule in pg.VERIFIERS]
         found += [(make, "speculative", {"proposer": "prompt_lookup", **_STOPS})]
-    found += [(chat_pair, name, {"proposer": "feature"}) for name in ("speculative", "mentored")]
     loose = {"keep_support": False, "top_k": 4}
     found += [(chat_pair, "mentored", {"divergence": kind, **loose}) for kind in ("chi2", "tv")]
     return found
