@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from gradio_client import Client
 
-from tests.visitor import QUIET, Visitor
+from tests.visitor import LONG_MS, QUIET, Visitor
 
 pytestmark = pytest.mark.browser
 
@@ -56,15 +56,28 @@ def test_only_selected_runs_have_a_card(visitor: Visitor) -> None:
 def test_stop_keeps_what_was_written_and_frees_the_worker(visitor: Visitor, page_url: str) -> None:
     """Case 65."""
     visitor.run_long()
+    visitor.wait_style("#run", "opacity", "0.5")  # it would do nothing now
     visitor.tab.keyboard.press("Escape")
     visitor.tab.wait_for_selector("[data-run=sample][data-state=stopped]", timeout=10_000)
     assert len(visitor.text("sample")) > 0
     assert seconds_of_a_short_run(page_url) < 10
     assert visitor.states() == ["stopped"] * 5
+    visitor.wait_style("#run", "opacity", "1")
     visitor.tab.keyboard.press("Control+Enter")  # and again, from the keyboard
     visitor.wait_running()
     visitor.tab.click("#stop")
     visitor.tab.wait_for_selector("[data-run=mentored][data-state=stopped]", timeout=10_000)
+    assert visitor.errors == []
+
+
+def test_a_pair_that_a_run_loads_is_said_to_be_ready(visitor: Visitor, page_url: str) -> None:
+    """And the next one says again that it would have to be loaded."""
+    for pair in ("translate", "chat"):
+        query = f"?lang=en&pair={pair}&prompt=Name+a+colour.&runs=sample%3Dsample&max_new_tokens=2"
+        visitor.tab.goto(page_url + query)
+        visitor.tab.wait_for_selector(".dp-pair-absent", timeout=10_000)
+        visitor.tab.click("#run")
+        visitor.tab.wait_for_selector(".dp-pair-ready", timeout=LONG_MS)
     assert visitor.errors == []
 
 
@@ -99,13 +112,14 @@ def test_a_waiting_visitor_can_leave_the_queue(visitor: Visitor, other_visitor: 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
+        ("temperature", None, "Temperature: an empty field is not allowed; use a number from 0.0"),
         ("temperature", 99, "Temperature: 99 is not allowed; use a number from 0.0 to 10.0."),
         ("num_beams", 2.5, "Beams W: 2.5 is not allowed; use a whole number from 1 to 64."),
         ("max_new_tokens", 1e6, "Tokens: 1000000 is not allowed; use a whole number"),
     ],
 )
 def test_bad_input_gets_one_message_and_the_next_run_works(
-    visitor: Visitor, name: str, value: float, message: str
+    visitor: Visitor, name: str, value: float | None, message: str
 ) -> None:
     """Case 69."""
     visitor.set("max_new_tokens", 4)
@@ -113,7 +127,7 @@ def test_bad_input_gets_one_message_and_the_next_run_works(
         visitor.edit("Beam")
     box = visitor.tab.locator(f"#param-{name} input")
     before = box.input_value()
-    box.fill(f"{value:g}")
+    box.fill("" if value is None else f"{value:g}")
     visitor.tab.click("#run")
     visitor.tab.wait_for_selector("[data-testid=toast-body]", timeout=10_000)
     toasts = visitor.tab.locator("[data-testid=toast-text]").all_inner_texts()

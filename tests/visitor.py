@@ -83,6 +83,13 @@ class Visitor:
             "([s, v]) => document.querySelector(s)?.value === v", arg=[selector, value]
         )
 
+    def wait_style(self, selector: str, name: str, value: str) -> None:
+        """Until what is drawn has this style."""
+        self.tab.wait_for_function(
+            "([s, n, v]) => getComputedStyle(document.querySelector(s))[n] === v",
+            arg=[selector, name, value],
+        )
+
     def wait_running(self) -> None:
         self.tab.wait_for_selector(".dp-running .dp-text:not(.dp-none)", timeout=LONG_MS)
 

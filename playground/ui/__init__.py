@@ -101,6 +101,7 @@ def _page(demo: gr.Blocks, worker: Worker, say: Words) -> None:
     )
     opened.then(watch, form.pair, form.pair_status, **TELLING)
     form.pair.input(watch, form.pair, form.pair_status, **TELLING)
+    compare.running.then(watch, form.pair, form.pair_status, **TELLING)  # a run may have loaded it
     demo.unload(leave)
 
 

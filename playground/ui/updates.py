@@ -73,6 +73,7 @@ def _events(
 def refusal(error: Exception, say: Words, title: str = "error.title") -> gr.Error:
     """What a visitor is told when nothing ran; the toast reads markup, so it is escaped."""
     name, colon, rest = problem(error, say).partition(": ")
+    rest = rest.replace("None is not allowed", say("error.empty"), 1)  # Gradio's empty number
     text = label_of(name, say) + colon + rest  # the field as the visitor knows it
     return gr.Error(escape(text), title=say(title), print_exception=False)
 

@@ -91,6 +91,7 @@ PAGE: dict[str, str] = {
     "trace.summary": "Summary",
     "files.open": "Open a trace file",
     "error.title": "Not run",
+    "error.empty": "an empty field is not allowed",
     "error.link": "This link cannot be read; the page is as usual",
     "error.trace": "Not opened",
     "error.internal": "The run failed: {reason}",

@@ -101,6 +101,7 @@ PAGE: dict[str, str] = {
     "trace.summary": "摘要",
     "files.open": "打开记录文件",
     "error.title": "未运行",
+    "error.empty": "不能为空",
     "error.link": "无法读取此链接，页面保持默认",
     "error.trace": "未打开",
     "error.internal": "运行失败：{reason}",

@@ -129,7 +129,7 @@ class CompareTab:
         def stop(request: gr.Request) -> bool:
             return not worker.stop(request.session_hash, wait_s=5.0)
 
-        running = form.run.click(
+        self.running = running = form.run.click(
             run,
             self.inputs(),
             results.outputs(),
