@@ -111,20 +111,21 @@ def test_common_settings_join_the_runs_that_have_them() -> None:
 
 def test_another_pair_gets_what_suits_it_and_own_settings_stay() -> None:
     """The page's own runs follow the pair; a proposer that the new pair lacks is given up."""
-    chat, translate = default_runs("chat"), default_runs("translate")
-    assert chat["mentored"]["proposer"] == "feature" and "proposer" not in translate["mentored"]
+    chat, other = default_runs("chat"), default_runs("t5-large")
+    assert chat["mentored"]["proposer"] == "feature" and "proposer" not in other["mentored"]
     mine = {"method": "mentored", "divergence_budget": 0.9, "proposer": "feature"}
     drafted = {"method": "speculative", "num_draft_tokens": 7}
-    found = Runs.of({**chat, "mine": mine, "drafted": drafted}).suit("translate")
-    assert {label: found.known[label] for label in translate} == translate
+    found = Runs.of({**chat, "mine": mine, "drafted": drafted}).suit("t5-large")
+    assert {label: found.known[label] for label in other} == other
     assert found.known["mine"] == {"method": "mentored", "divergence_budget": 0.9}
     assert found.known["drafted"] == drafted
-    assert found.suit("chat").known["speculative"] == chat["speculative"]
+    assert Runs.of(chat).suit("translate").known == default_runs("translate")
+    assert Runs.of(chat).suit("translate").suit("chat").known == chat
 
 
 def test_only_proposers_that_a_pair_has_are_offered() -> None:
     assert proposers_of("chat") == ["draft_model", "prompt_lookup", "feature"]
-    assert proposers_of("translate") == ["draft_model", "prompt_lookup"]
-    names = presets(ENGLISH, proposers_of("translate"))
+    assert proposers_of("t5-large") == ["draft_model", "prompt_lookup"]
+    names = presets(ENGLISH, proposers_of("t5-large"))
     offered = {run.get("proposer") for _, run in names.values()}
     assert "prompt_lookup" in offered and "feature" not in offered
