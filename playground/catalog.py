@@ -43,7 +43,8 @@ _SPECS = (
         license="apache-2.0",
         description=(
             "A small T5 trained in this project on the King James Version and Louis Segond's "
-            "Bible, and a draft with one decoder layer. It knows that register, and little else."
+            "Bible, a draft with one decoder layer, and a layer that reads the target's states. It "
+            "knows that register, and little else."
         ),
         tuned={
             "speculative": {"proposer": "feature", "num_draft_tokens": 3},
