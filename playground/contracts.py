@@ -81,7 +81,7 @@ class Tested:
     token_id: int
     accepted: bool
     u: float | None
-    accept_prob: float | None  # None where the cheap exact test already accepted
+    accept_prob: float | None  # None where a cheaper test already accepted
     exact_accept_prob: float
     target_probs: Tensor
     draft_probs: Tensor

@@ -2,7 +2,9 @@
 
 After EAGLE (Li et al. 2024) and EAGLE-3 (2025): the input at a token is its embedding plus a
 projection of the target's hidden states one token before, taken at several depths. Where the
-target has not been yet, the draft's own last state stands in.
+target has not been yet, the draft's own last state stands in. A Llama's draft attends to what it
+read before; a T5's, whose source tells more, does not, and a step of it costs a third less (as in
+the recurrent drafter, Zhang et al. 2024).
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ from playground.quantized import Product
 class FeatureDraft:
     """The weights of a feature draft for a target of the same family and width.
 
-    model: a Llama, or a T5's decoder, of a few layers over the target's embeddings; a Llama's head
-    perhaps cut (`head_ids`), a T5's encoder the target's. taps: the target's layers before which
-    its hidden states are read, rising. fuse [d, (taps + 1) · d]: projection of those and of the
-    last state (a Llama's normed); own [d, d]: of the draft's own last state.
+    model: a Llama or T5 of a few decoder layers over the target's embeddings. A Llama's head may be
+    cut (`head_ids`); a T5's encoder is the target's, and its blocks lack the attention to
+    themselves. taps: the target's layers before which its hidden states are read, rising. fuse
+    [d, (taps + 1) · d]: projection of those and of the last state (a Llama's normed); own [d, d]:
+    of the draft's own last state.
     """
 
     model: Any

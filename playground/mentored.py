@@ -46,9 +46,12 @@ from playground.divergences import (
     known,
 )
 
-__all__ = ["DIVERGENCES", "Optimum", "Solution", "divergence", "solution", "solve"]
+__all__ = [
+    "DIVERGENCES", "Optimum", "Solution", "divergence", "solution", "solve", "surely_accepts",
+]  # fmt: skip
 
 _SLACK, _MARGIN = 1e-12, 4e-14  # the search ends so near below the budget (relative, absolute)
+_SURE = 1e-4  # what single precision and laws that do not quite sum to 1 could add to a divergence
 _MAX_STEPS = 200  # a safeguard: about five are usual
 
 
@@ -121,6 +124,46 @@ def solution(
         rule = _Family(masses, kind).best(float(budget), keep_support)
     device = target_probs.device if isinstance(target_probs, Tensor) else "cpu"
     return Solution(masses, rule, device)
+
+
+def surely_accepts(
+    target_probs: Tensor,
+    draft_probs: Tensor,
+    token: int,
+    u: float,
+    budget: float,
+    divergence: str = "kl",
+    drafted: Tensor | None = None,
+) -> bool:
+    """Whether the optimum accepts a drafted token with a probability above u, where a law that is
+    easily made proves it; False proves nothing. Arguments as those of `solution`.
+
+    With α = q/(u·p) at the token, let π be min(p, q/α) plus what that cuts off, spread over the
+    others in proportion to q − p. Of all laws that cut off so much the best is one of the family;
+    if even π keeps within the budget, the optimum's α is smaller, and its r above u.
+    """
+    kind = known("divergence", divergence)
+    target, draft = (law.numpy(force=True) for law in (target_probs, draft_probs))
+    if not target.item(token) > 0:
+        return False
+    above, lacking = u * draft.item(token) / target.item(token), 0.0  # 1/α
+    if drafted is not None:
+        places = drafted.numpy(force=True)
+        target, draft = target.take(places), draft.take(places)
+        lacking = max(0.0, 1.0 - float(target.sum(dtype=np.float64)))
+    if not target.all():
+        return False
+    cut, spread = draft - target * above, target - draft
+    for masses in (cut, spread):
+        np.maximum(masses, 0.0, out=masses)
+    moved, room = (float(masses.sum(dtype=np.float64)) for masses in (cut, spread))
+    share = moved / (room + lacking) if moved > 0 else 0.0
+    output = draft - cut
+    output += spread * share
+    with np.errstate(all="ignore"):  # a divergence may be infinite
+        spent = float(kind.of(target, output / target).sum(dtype=np.float64))
+    spent += lacking * kind.f(share, math) if lacking > 0 and share > 0 else 0.0
+    return share > 0 and spent <= budget - _SURE
 
 
 class _Rule(NamedTuple):

@@ -81,6 +81,10 @@ class TokenwiseVerifier:
         accept_probs, residual = self.plan(test.target_probs, test.draft_probs)
         return float(accept_probs[test.token_id]), lambda: residual
 
+    def surely_accepts(self, test: Tested) -> bool:
+        """Whether the drafted token is accepted, where this can be told without `judge`."""
+        return False
+
     def verify(
         self, draft: Draft, target_probs: Tensor, draws: Draws, eos_ids: frozenset[int]
     ) -> Verdict:
@@ -92,7 +96,7 @@ class TokenwiseVerifier:
             u, laws = draws.uniform(), (target_probs[i], draft.probs[i])
             test = Tested(token, True, u, None, exact[i], *laws, self, draft.support)
             tested.append(test)
-            if self.above_exact and u < exact[i]:
+            if (self.above_exact and u < exact[i]) or self.surely_accepts(test):
                 continue
             test.accept_prob, residual = self.judge(test)
             test.accepted = u < test.accept_prob

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from playground.contracts import Tested
-from playground.mentored import DIVERGENCES, Solution, solution
+from playground.mentored import DIVERGENCES, Solution, solution, surely_accepts
 from playground.params import param
 from playground.verification import (
     Block,
@@ -76,6 +76,15 @@ class Mentored(TokenwiseVerifier):
             return exact_plan(target_probs, draft_probs)
         best = self.solution(target_probs, draft_probs).optimum()
         return best.accept_probs, best.residual_probs
+
+    def surely_accepts(self, test: Tested) -> bool:
+        p, u, laws = self.params, test.u, (test.target_probs, test.draft_probs)
+        # Tests enumerate what can happen by a u that is no number.
+        if not isinstance(u, float) or p.divergence_budget == 0 or laws[0].device.type != "cpu":
+            return False
+        return surely_accepts(
+            *laws, test.token_id, u, p.divergence_budget, p.divergence, test.support
+        )
 
     def judge(self, test: Tested) -> tuple[float, Callable[[], Tensor]]:
         if self.lossless:

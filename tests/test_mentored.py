@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from playground import mentored
-from playground.mentored import DIVERGENCES, Optimum, divergence, solution, solve
+from playground.mentored import (
+    DIVERGENCES,
+    Optimum,
+    divergence,
+    solution,
+    solve,
+    surely_accepts,
+)
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 STRICT = tuple(kind for kind in DIVERGENCES if kind != "tv")  # strictly convex: one optimum
@@ -523,3 +530,37 @@ def test_the_divergence_of_a_solution_is_what_the_solution_says_it_spent() -> No
     best = solve(target, draft, 0.2)
     assert best.beta > 1e100
     assert divergence(target, best.output_probs, "kl") == pytest.approx(best.divergence_spent)
+
+
+@pytest.mark.parametrize("support", [False, True])
+@pytest.mark.parametrize("kind", DIVERGENCES)
+def test_what_is_surely_accepted_the_optimum_accepts(kind: str, support: bool) -> None:
+    """Never a token that it would refuse, and most of those that it accepts after the exact test
+    refused them, for the divergence that is the default."""
+    generator = torch.Generator().manual_seed(0)
+    sure, accepted = 0, 0
+    for round_number in range(400):
+        logits = torch.randn(200, generator=generator) * 3
+        noise = torch.randn(200, generator=generator) * (0.3 + round_number % 3)
+        target, draft = logits.softmax(0), (logits + noise).softmax(0)
+        drafted = torch.arange(0, 200, 2) if support else None
+        if drafted is not None:
+            draft = torch.zeros(200).index_copy_(0, drafted, draft[drafted] / draft[drafted].sum())
+        token = int(torch.multinomial(draft, 1, generator=generator))
+        u = float(torch.rand((), generator=generator, dtype=torch.float64))
+        if u * float(draft[token]) < float(target[token]):
+            continue  # the exact test accepts it
+        budget = (0.001, 0.05, 0.2, 1.0)[round_number % 4]
+        best = solution(target, draft, budget, kind, drafted=drafted).accept_prob(token)
+        found = surely_accepts(target, draft, token, u, budget, kind, drafted)
+        assert not found or u < best
+        sure, accepted = sure + found, accepted + (u < best)
+    assert accepted > 0
+    if kind == "kl":
+        assert sure > 0.6 * accepted
+
+
+def test_nothing_is_sure_of_what_the_target_excludes() -> None:
+    target, draft = torch.tensor([0.5, 0.5, 0.0]), torch.tensor([0.2, 0.2, 0.6])
+    assert not surely_accepts(target, draft, 2, 0.5, 10.0)
+    assert not surely_accepts(target, draft, 0, 0.99, 10.0)  # some are excluded
