@@ -52,6 +52,7 @@ __all__ = [
 
 _SLACK, _MARGIN = 1e-12, 4e-14  # the search ends so near below the budget (relative, absolute)
 _SURE = 1e-4  # what single precision and laws that do not quite sum to 1 could add to a divergence
+_FAR = 4.0  # where 1/α is above this, what would prove an acceptance seldom does
 _MAX_STEPS = 200  # a safeguard: about five are usual
 
 
@@ -147,6 +148,8 @@ def surely_accepts(
     if not target.item(token) > 0:
         return False
     above, lacking = u * draft.item(token) / target.item(token), 0.0  # 1/α
+    if above > _FAR:
+        return False
     if drafted is not None:
         places = drafted.numpy(force=True)
         target, draft = target.take(places), draft.take(places)

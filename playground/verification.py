@@ -92,9 +92,10 @@ class TokenwiseVerifier:
         tested: list[Tested] = []
         probs = zip(*drafted_probs(draft, target_probs), strict=True)
         exact = [min(1.0, q / d) for q, d in probs]
-        for i, token in enumerate(draft.ids):
-            u, laws = draws.uniform(), (target_probs[i], draft.probs[i])
-            test = Tested(token, True, u, None, exact[i], *laws, self, draft.support)
+        rows = zip(draft.ids, target_probs.unbind(0), draft.probs, strict=False)  # and the bonus
+        for i, (token, target, drafted) in enumerate(rows):
+            u = draws.uniform()
+            test = Tested(token, True, u, None, exact[i], target, drafted, self, draft.support)
             tested.append(test)
             if (self.above_exact and u < exact[i]) or self.surely_accepts(test):
                 continue
