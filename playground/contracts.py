@@ -214,8 +214,9 @@ class Run:
 
     def open(self, model: Any, prompt_ids: list[int] | None = None) -> KVState:
         """A fresh KVState of the pair's target or draft. An encoder reads the prompt (or what
-        `prompt_ids` makes of it for this model) once a run."""
-        state = self.pair.open(model, prompt_ids or self.prompt_ids, self.encoded)
+        `prompt_ids` makes of it for this model) once a run, on the model's time."""
+        with self.clock.time("target" if model is self.pair.target else "draft", passes=0):
+            state = self.pair.open(model, prompt_ids or self.prompt_ids, self.encoded)
         self.opened[id(model)] = state
         return state
 

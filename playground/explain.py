@@ -76,7 +76,8 @@ class Explainer:
         """Tokens of a search's result, by teacher-forced passes of the target over `ids`."""
         if not ids:
             return []
-        state = self._run.open(self._pair.target)
+        run = self._run  # whose clock stands still
+        state = self._pair.open(self._pair.target, run.prompt_ids, run.encoded)
         tokens: list[Token] = []
         for rows in forced_logits(state, self._run.prefix, ids, _CHUNK):
             own = zip(ids[len(tokens) :], rows, strict=False)

@@ -73,8 +73,7 @@ class DraftModel:
         self._vocab_size = run.pair.vocab_size
         self._look_at(getattr(run.pair.draft, "head_ids", None))
         self._num_readable = num_readable(run.pair.draft)
-        with run.clock.time("draft", passes=0):  # an encoder runs here
-            self._state = run.open(run.pair.draft, self._readable(run.prompt_ids))
+        self._state = run.open(run.pair.draft, self._readable(run.prompt_ids))
         self._fed: list[int] = []  # what the cache holds
         # The one-hot law of temperature 0 is always certain: stops look at temperature 1 there.
         self._sees_raw = params.any_on and run.params.temperature < MIN_TEMPERATURE

@@ -80,7 +80,7 @@ class Mentored(TokenwiseVerifier):
     def surely_accepts(self, test: Tested) -> bool:
         p, u, laws = self.params, test.u, (test.target_probs, test.draft_probs)
         # Tests enumerate what can happen by a u that is no number.
-        if not isinstance(u, float) or p.divergence_budget == 0 or laws[0].device.type != "cpu":
+        if not isinstance(u, float) or self.lossless or laws[0].device.type != "cpu":
             return False
         return surely_accepts(
             *laws, test.token_id, u, p.divergence_budget, p.divergence, test.support

@@ -47,7 +47,8 @@ def load_model(
     if file is not None:
         return _fill(empty_model(source, dtype), _converted(file, dtype))
     if folder is not None and shared is not None:
-        return _sharing(source, load_file(folder / "model.safetensors"), dtype, shared)
+        model = empty_model(source, dtype)
+        return _sharing(model, load_file(folder / "model.safetensors"), dtype, shared)
     auto, _ = _kind(source)
     device_map = "auto" if spread else None
     try:
@@ -157,28 +158,28 @@ def load_feature(source: str, dtype: torch.dtype, target: Model) -> FeatureDraft
         raise OSError(f"no folder {source!r}")
     weights = load_file(folder / "model.safetensors")
     fuse, own = (weights.pop(f"{name}.weight").to(target.device, dtype) for name in ("fuse", "own"))
-    model = _sharing(source, weights, dtype, target).to(target.device)
+    model = empty_model(source, dtype)
+    if model.config.is_encoder_decoder:
+        model.encoder = target.encoder
+        for block in model.decoder.block:
+            del block.layer[0]  # its attention to itself
+    model = _sharing(model, weights, dtype, target).to(target.device)
     return FeatureDraft(model, tuple(model.config.taps), fuse, own)
 
 
 def _sharing(
-    source: str, weights: dict[str, torch.Tensor], dtype: torch.dtype, shared: Model
+    model: Model, weights: dict[str, torch.Tensor], dtype: torch.dtype, shared: Model
 ) -> Model:
-    """A draft that ships only its layers and reads and writes through the target's embeddings.
+    """An empty draft with its weights: it ships only its layers, and reads and writes through the
+    target's embeddings.
 
     `head_ids`, where the file has them, are the only tokens it writes: a cheaper head, which never
     changes what verification lets through.
     """
     head_ids = weights.pop("head_ids", None)
     weights = {key: value.to(dtype) for key, value in weights.items()}
-    model = empty_model(source, dtype)
-    if model.config.is_encoder_decoder:
-        model.encoder = shared.encoder
-        for block in model.decoder.block:
-            del block.layer[0]
-        weights["shared.weight"] = shared.shared.weight
-    else:
-        weights["model.embed_tokens.weight"] = shared.get_input_embeddings().weight
+    name = "shared" if model.config.is_encoder_decoder else "model.embed_tokens"
+    weights[f"{name}.weight"] = shared.get_input_embeddings().weight
     model = _fill(model, weights)
     if head_ids is not None:
         model.register_buffer("head_ids", head_ids.long(), persistent=False)

@@ -22,8 +22,15 @@ PROMPT = [3, 4, 5, 1]
 SIZE = 32
 
 
+def peaky(model: Any, dtype: torch.dtype) -> Any:
+    """The model with random weights large enough for peaky laws."""
+    for parameter in model.to(dtype).eval().parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model
+
+
 def llama(layers: int, vocab: int, dtype: torch.dtype) -> Any:
-    """A random Llama with weights large enough for peaky laws."""
+    """A random Llama."""
     config = LlamaConfig(
         vocab_size=vocab,
         hidden_size=SIZE,
@@ -35,14 +42,11 @@ def llama(layers: int, vocab: int, dtype: torch.dtype) -> Any:
         eos_token_id=2,
         pad_token_id=None,
     )
-    model = LlamaForCausalLM(config).to(dtype).eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    return model
+    return peaky(LlamaForCausalLM(config), dtype)
 
 
 def t5(layers: int, vocab: int, dtype: torch.dtype) -> Any:
-    """A random T5 of the same kind."""
+    """A random T5."""
     config = T5Config(
         vocab_size=vocab,
         d_model=SIZE,
@@ -56,10 +60,7 @@ def t5(layers: int, vocab: int, dtype: torch.dtype) -> Any:
         decoder_start_token_id=0,
         tie_word_embeddings=True,
     )
-    model = T5ForConditionalGeneration(config).to(dtype).eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    return model
+    return peaky(T5ForConditionalGeneration(config), dtype)
 
 
 def projections(dtype: torch.dtype) -> tuple[Tensor, Tensor]:

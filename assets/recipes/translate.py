@@ -87,6 +87,13 @@ def add_rates(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
 
 
+def add_distilling(parser: argparse.ArgumentParser) -> None:
+    """Arguments that both drafts' training shares."""
+    add_rates(parser)
+    parser.add_argument("--target", type=Path, required=True)
+    parser.add_argument("--tv", type=float, default=0.5, help="weight of total variation")
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--work", type=Path, required=True, help="folder for everything between")
@@ -109,17 +116,12 @@ def parse() -> argparse.Namespace:
     command.add_argument("--longest", type=int, default=44)
     command.add_argument("--held", type=int, default=150)
     command.add_argument("--temperatures", type=float, nargs="+", default=[0.5])
-    command = commands.add_parser("distil")
-    add_rates(command)
-    command.add_argument("--target", type=Path, required=True)
-    command.add_argument("--tv", type=float, default=0.5, help="weight of total variation")
+    add_distilling(commands.add_parser("distil"))
     command = commands.add_parser("texts")
     command.add_argument("--target", type=Path, required=True)
     command.add_argument("--longest", type=int, default=60)
     command = commands.add_parser("distil-feature")
-    add_rates(command)
-    command.add_argument("--target", type=Path, required=True)
-    command.add_argument("--tv", type=float, default=0.5, help="weight of total variation")
+    add_distilling(command)
     command.add_argument("--unroll", type=int, default=3, help="steps on its own states")
     command.add_argument("--fade", type=float, default=0.8, help="weight of each further step")
     command = commands.add_parser("evaluate")

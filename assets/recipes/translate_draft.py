@@ -10,7 +10,6 @@ import argparse
 import dataclasses
 import random
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from assets.recipes.translate_model import Shape, Weights, decode, encode, logit
 from assets.recipes.translate_train import (
     ROWS,
     Run,
+    epoch_batches,
     half_precision,
     learn,
     load_average,
@@ -105,8 +105,7 @@ def distil(args: argparse.Namespace) -> None:
     def epoch_of(epoch: int) -> list[Callable[[], data.Batch]]:
         rng = random.Random(args.seed + epoch)
         source, texts = pairs["source"], [rng.choice(t) for t in zip(*pairs["texts"], strict=True)]
-        chunks = data.batches(source, texts, args.tokens, args.longest, rng)
-        return [partial(data.make_batch, source, texts, None, index) for index in chunks]
+        return epoch_batches(args, source, texts, None, rng)
 
     learn(
         args,

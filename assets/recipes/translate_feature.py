@@ -12,7 +12,6 @@ test).
 import argparse
 import random
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,14 @@ from assets.recipes.translate_model import (
     read_by,
     to_t5,
 )
-from assets.recipes.translate_train import Run, half_precision, learn, load_average, pulled
+from assets.recipes.translate_train import (
+    Run,
+    epoch_batches,
+    half_precision,
+    learn,
+    load_average,
+    pulled,
+)
 
 TAPS = (2, 4, 6)  # decoder layers of the target before which its hidden states are read
 LEARNT = ("dec.attention", "dec.wi", "dec.wo", "dec.norms", "dec.norm", "dec.fuse", "dec.own")
@@ -143,8 +149,7 @@ def distil_feature(args: argparse.Namespace) -> None:
     def epoch_of(epoch: int) -> list[Callable[[], data.Batch]]:
         rng = random.Random(args.seed + epoch)
         source, written = zip(*rng.sample(pairs, len(pairs) // len(sets)), strict=True)
-        chunks = data.batches(source, written, args.tokens, args.longest, rng)
-        return [partial(data.make_batch, source, written, None, index) for index in chunks]
+        return epoch_batches(args, source, written, None, rng)
 
     learn(
         args,

@@ -265,6 +265,18 @@ def learn(
             file.write(json.dumps(line) + "\n")
 
 
+def epoch_batches(
+    args: argparse.Namespace,
+    source: data.Ids,
+    target: data.Ids,
+    links: list[Tensor] | None,
+    rng: random.Random,
+) -> list[Callable[[], data.Batch]]:
+    """What makes the batches of one epoch, in their order."""
+    chunks = data.batches(source, target, args.tokens, args.longest, rng)
+    return [partial(data.make_batch, source, target, links, index) for index in chunks]
+
+
 def train(args: argparse.Namespace, tokenizer: Any) -> None:
     """Train on the verses: cross-entropy, and the alignment's, which fades."""
     source, target, links = torch.load(args.work / "train.pt")
@@ -272,9 +284,7 @@ def train(args: argparse.Namespace, tokenizer: Any) -> None:
     drop = Dropout(args.dropout, args.seed) if args.dropout else untouched
 
     def epoch_of(epoch: int) -> list[Callable[[], data.Batch]]:
-        rng = random.Random(args.seed + epoch)
-        chunks = data.batches(source, target, args.tokens, args.longest, rng)
-        return [partial(data.make_batch, source, target, links, index) for index in chunks]
+        return epoch_batches(args, source, target, links, random.Random(args.seed + epoch))
 
     def loss_of(batch: data.Batch) -> Tensor:
         guidance = args.guidance * args.fade**run.epoch

@@ -33,8 +33,7 @@ class Autoregressive:
         raise NotImplementedError
 
     def run(self, run: Run) -> Generator[EngineEvent, None, None]:
-        with run.clock.time("target", passes=0):  # an encoder runs here
-            state = run.open(run.pair.target)
+        state = run.open(run.pair.target)
         with run.clock.time("target"):
             logits = state.prefill(run.prefix)
         new_ids: list[int] = []

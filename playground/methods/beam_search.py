@@ -76,8 +76,7 @@ class BeamSearch:
 
     def run(self, run: Run) -> Generator[EngineEvent, None, None]:
         groups = self.groups(run.params)
-        with run.clock.time("target", passes=0):  # an encoder runs here
-            state = run.open(run.pair.target)
+        state = run.open(run.pair.target)
         with run.clock.time("target"):
             logits = state.prefill(run.prefix)[None]
         step, peak, naive = 0, 0, 0

@@ -278,8 +278,7 @@ class _Reader:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        with run.clock.time("target", passes=0):  # an encoder runs here
-            self._state: KVState = run.open(run.pair.target)
+        self._state: KVState = run.open(run.pair.target)
         self._stored: list[int] = []  # new tokens that the cache's first row holds
         self._root: Tensor | None = None  # logits [V] after the prompt
         self.peak_bytes = (0, 0)

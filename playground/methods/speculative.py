@@ -87,8 +87,7 @@ class Speculative:
 
     def run(self, run: Run) -> Generator[EngineEvent, None, None]:
         verifier = self.rule(Settings(run.params, run.parts))
-        with run.clock.time("target", passes=0):  # an encoder runs here
-            state = run.open(run.pair.target)
+        state = run.open(run.pair.target)
         proposer = PROPOSERS[run.params.proposer](run.parts["proposer"], run)
         new_ids: list[int] = []
         notes: list[str] = []

@@ -125,6 +125,7 @@ def test_another_pair_gets_what_suits_it_and_own_settings_stay() -> None:
 
 def test_only_proposers_that_a_pair_has_are_offered() -> None:
     assert proposers_of("chat") == ["draft_model", "prompt_lookup", "feature"]
+    assert proposers_of("translate") == ["draft_model", "prompt_lookup", "feature"]
     assert proposers_of("t5-large") == ["draft_model", "prompt_lookup"]
     names = presets(ENGLISH, proposers_of("t5-large"))
     offered = {run.get("proposer") for _, run in names.values()}
